@@ -1,0 +1,38 @@
+"""Weft: train, run and look inside a Transformer on your own data, on your own computer.
+
+Names are loaded when they are first used, so that `import weft` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.analysis.attention_maps import capture as capture
+    from weft.blocks.attention import AttentionConfig as AttentionConfig
+    from weft.blocks.attention import Mask as Mask
+    from weft.blocks.attention import attention as attention
+    from weft.errors import WeftError as WeftError
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AttentionConfig": "weft.blocks.attention",
+    "Mask": "weft.blocks.attention",
+    "WeftError": "weft.errors",
+    "attention": "weft.blocks.attention",
+    "capture": "weft.analysis.attention_maps",
+}
+
+__all__ = ["AttentionConfig", "Mask", "WeftError", "attention", "capture"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME, "__version__"])

@@ -1,0 +1,64 @@
+"""The building blocks: modules with plain keyword arguments, shared by every model family."""
+
+from weft.blocks.attention import (
+    CAUSAL,
+    EVERYTHING,
+    Attention,
+    AttentionConfig,
+    Chain,
+    HardLookup,
+    Lookup,
+    Mask,
+    Mixer,
+    QKNorm,
+    SoftmaxLookup,
+    attention,
+    renormalise,
+    softargmax,
+)
+from weft.blocks.cache import Cache, KeyValueCache, all_positions, positions
+from weft.blocks.feedforward import FeedForward, FeedForwardConfig, GatedFeedForward
+from weft.blocks.layer import Layers, TransformerLayer
+from weft.blocks.norm import LayerNorm, NormConfig, RMSNorm
+from weft.blocks.position import ALiBi, Learned, Position, PositionConfig, RelativeBias, Rotary, Sinusoidal, sinusoids
+from weft.blocks.residual import PostNorm, PreNorm, Residual
+
+__all__ = [
+    "CAUSAL",
+    "EVERYTHING",
+    "ALiBi",
+    "Attention",
+    "AttentionConfig",
+    "Cache",
+    "Chain",
+    "FeedForward",
+    "FeedForwardConfig",
+    "GatedFeedForward",
+    "HardLookup",
+    "KeyValueCache",
+    "LayerNorm",
+    "Layers",
+    "Learned",
+    "Lookup",
+    "Mask",
+    "Mixer",
+    "NormConfig",
+    "Position",
+    "PositionConfig",
+    "PostNorm",
+    "PreNorm",
+    "QKNorm",
+    "RMSNorm",
+    "RelativeBias",
+    "Residual",
+    "Rotary",
+    "Sinusoidal",
+    "SoftmaxLookup",
+    "TransformerLayer",
+    "all_positions",
+    "attention",
+    "positions",
+    "renormalise",
+    "sinusoids",
+    "softargmax",
+]

@@ -1,0 +1,28 @@
+"""Attention kinds: one file each, picked by name. A new kind is a new file and one line here."""
+
+from weft.blocks.attention.base import CAUSAL, EVERYTHING, AttentionConfig, Lookup, Mask, Mixer
+from weft.blocks.attention.functional import attention
+from weft.blocks.attention.hard import HardConfig, HardLookup
+from weft.blocks.attention.heads import Attention, HeadsConfig
+from weft.blocks.attention.qk import Chain, QKNorm
+from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup, renormalise, softargmax
+
+__all__ = [
+    "CAUSAL",
+    "EVERYTHING",
+    "Attention",
+    "AttentionConfig",
+    "Chain",
+    "HardConfig",
+    "HardLookup",
+    "HeadsConfig",
+    "Lookup",
+    "Mask",
+    "Mixer",
+    "QKNorm",
+    "SoftmaxConfig",
+    "SoftmaxLookup",
+    "attention",
+    "renormalise",
+    "softargmax",
+]

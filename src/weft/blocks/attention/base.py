@@ -1,0 +1,156 @@
+"""What every attention kind shares: who may look at whom, and how a kind is picked and called.
+
+Letters: B batch, T asking positions, S answering positions, D width, H heads, G key/value heads,
+K width of a query or key, W width of a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from weft.config import Choice
+from weft.errors import ShapeError, UnsupportedError
+
+if TYPE_CHECKING:
+    from weft.blocks.cache import Cache
+
+Stream = Float[Tensor, "B T D"]
+Queries = Float[Tensor, "B H T K"]
+Keys = Float[Tensor, "B G S K"]
+Values = Float[Tensor, "B G S W"]
+Heads = Float[Tensor, "B H T W"]
+Weights = Float[Tensor, "B H T S"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Who may look at whom. All parts are optional, and all that are given hold together.
+
+    causal  position t sees the positions up to its own; with fewer queries than keys the *last* query
+            stands at the last key (bottom-right), as it must when keys come from a cache
+    keep    (B, S) bool: which of the tokens read in this call are real; False is padding, and what
+            stands there is never used, be it NaN
+    allow   (T, S) or (B or 1, H or 1, T, S) bool: any pattern
+    bias    (T, S) or (B or 1, H or 1, T, S) float: added to the scaled scores; −∞ forbids
+    """
+
+    causal: bool = False
+    keep: Tensor | None = None
+    allow: Tensor | None = None
+    bias: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        for name, part, ranks in (
+            ("keep", self.keep, (2,)),
+            ("allow", self.allow, (2, 4)),
+            ("bias", self.bias, (2, 4)),
+        ):
+            if part is None:
+                continue
+            if part.dim() not in ranks:
+                shapes = "(B, S)" if name == "keep" else "(T, S) or (B, H, T, S)"
+                raise ShapeError(f"Mask {name} has shape {tuple(part.shape)}", expected=shapes)
+            if name == "bias" and not part.is_floating_point():
+                raise ShapeError(f"Mask bias has type {part.dtype}", expected="floating point, added to the scores")
+            if name != "bias" and part.dtype != torch.bool:
+                raise ShapeError(f"Mask {name} has type {part.dtype}", expected="bool, True where looking is allowed")
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.causal and self.keep is None and self.allow is None and self.bias is None
+
+    @property
+    def is_causal_only(self) -> bool:
+        return self.causal and self.keep is None and self.allow is None and self.bias is None
+
+    @cached_property
+    def _bias_forbids(self) -> bool:
+        return self.bias is not None and bool((self.bias == -torch.inf).any())
+
+    def check(self, batch: int, heads: int, asking: int, answering: int) -> None:
+        """Raise `ShapeError` unless every part fits scores of shape (batch, heads, asking, answering)."""
+        if self.keep is not None and tuple(self.keep.shape) != (batch, answering):
+            raise ShapeError(f"Mask keep has shape {tuple(self.keep.shape)}", expected=f"{(batch, answering)} (B, S)")
+        scores = (batch, heads, asking, answering)
+        for name, part in (("allow", self.allow), ("bias", self.bias)):
+            if part is None:
+                continue
+            lead_fits = all(n in (1, m) for n, m in zip(part.shape[:-2], scores, strict=False))
+            if tuple(part.shape[-2:]) != scores[2:] or not lead_fits:
+                given = f"Mask {name} has shape {tuple(part.shape)}"
+                raise ShapeError(given, expected=f"{scores[2:]} (T, S) or one that broadcasts to {scores} (B, H, T, S)")
+
+    def allowed(self, asking: int, answering: int, device: torch.device) -> Bool[Tensor, "*lead T S"] | None:
+        """All hard prohibitions as one bool tensor that broadcasts to the scores; None if there are none."""
+        parts: list[Tensor] = []
+        if self.causal:
+            square = torch.ones(asking, answering, dtype=torch.bool, device=device)
+            parts.append(square.tril(answering - asking))
+        if self.keep is not None:
+            parts.append(self.keep[:, None, None, :])
+        if self.allow is not None:
+            parts.append(self.allow)
+        if self.bias is not None and self._bias_forbids:
+            parts.append(self.bias != -torch.inf)
+        if not parts:
+            return None
+        together = parts[0]
+        for part in parts[1:]:
+            together = together & part
+        return together.expand(*together.shape[:-2], asking, answering)
+
+
+EVERYTHING = Mask()
+CAUSAL = Mask(causal=True)
+
+
+class Lookup(nn.Module):
+    """Attention without its maps: queries look values up by keys. One subclass per way of weighing.
+
+    `forward` may take the fastest road; `weights` computes, from the same inputs, the numbers that this
+    road uses, for looking inside. The two are proven equal by the conformance suite.
+    """
+
+    def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
+        raise UnsupportedError(f"{type(self).__name__} does not say how it looks values up")
+
+    def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
+        raise UnsupportedError(f"{type(self).__name__} has no table of attention weights to show")
+
+
+class Mixer(Protocol):
+    """What can stand where attention stands in a layer: a map from a stream to a stream.
+
+    With `memory`, the stream asks and the memory answers (cross-attention). With `cache`, what was read
+    in earlier calls is still there. What a kind cannot honour it refuses with `UnsupportedError`.
+    """
+
+    def __call__(
+        self, x: Tensor, memory: Tensor | None = None, *, mask: Mask = EVERYTHING, cache: Cache | None = None
+    ) -> Tensor: ...
+
+    def new_cache(self, capacity: int | None = None) -> Cache: ...
+
+
+class AttentionConfig(Choice):
+    """Which attention, by its kind: `AttentionConfig.menu` lists them, `.build(width)` makes the module."""
+
+    def build(self, width: int, *, qk: nn.Module | None = None) -> nn.Module:
+        """The module for a stream of this width; `qk` acts on queries and keys (rotary, q/k norm)."""
+        raise UnsupportedError(f"attention kind {self.kind!r} cannot be built on its own")
+
+    def lookup(self) -> Lookup:
+        """The kind without its maps, as `weft.attention` uses it."""
+        raise UnsupportedError(f"attention kind {self.kind!r} does not exist without its learned maps")
+
+
+def spread(kv: Float[Tensor, "B G S K"], heads: int) -> Float[Tensor, "B H S K"]:
+    """Each key/value head once for every query head that reads it."""
+    groups = kv.shape[1]
+    return kv if groups == heads else kv.repeat_interleave(heads // groups, dim=1)

@@ -1,0 +1,129 @@
+"""Multi-head attention: learned maps around a lookup, for every kind that weighs values by keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Lookup, Mask, Stream
+from weft.blocks.cache import Cache, KeyValueCache, positions
+from weft.config import Size
+from weft.errors import ConfigError, ShapeError, UnsupportedError
+
+
+class Attention(nn.Module):
+    """Queries, keys and values by learned maps, a lookup in every head, and an output map.
+
+    heads        query heads; kv_heads of them (a divisor, default all) have keys and values of their own
+    head_width   width of a query and key in one head (default width / heads); value_width likewise
+    bias         whether the four maps have biases
+    qk           a module (query, key, positions) → (query, key), applied per head before the lookup
+    lookup       how values are weighed; this is what differs between the kinds
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        heads: int,
+        lookup: Lookup,
+        kv_heads: int | None = None,
+        head_width: int | None = None,
+        value_width: int | None = None,
+        bias: bool = True,
+        qk: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        kv_heads = heads if kv_heads is None else kv_heads
+        if head_width is None and width % heads:
+            raise ConfigError(
+                f"width {width} with {heads} heads", expected="heads that divide the width", advice="or set head_width"
+            )
+        if heads % kv_heads:
+            raise ConfigError(f"{heads} heads with {kv_heads} kv_heads", expected="kv_heads that divide heads")
+        head_width = width // heads if head_width is None else head_width
+        value_width = head_width if value_width is None else value_width
+        self.width, self.heads, self.kv_heads = width, heads, kv_heads
+        self.query = nn.Linear(width, heads * head_width, bias=bias)
+        self.key = nn.Linear(width, kv_heads * head_width, bias=bias)
+        self.value = nn.Linear(width, kv_heads * value_width, bias=bias)
+        self.output = nn.Linear(heads * value_width, width, bias=bias)
+        self.qk = qk
+        self.lookup = lookup
+
+    def extra_repr(self) -> str:
+        return f"width={self.width}, heads={self.heads}, kv_heads={self.kv_heads}"
+
+    def new_cache(self, capacity: int | None = None) -> KeyValueCache:
+        return KeyValueCache(capacity)
+
+    def forward(
+        self, x: Stream, memory: Tensor | None = None, *, mask: Mask = EVERYTHING, cache: Cache | None = None
+    ) -> Stream:
+        self._check(x, memory, mask, cache)
+        if mask.keep is not None:  # whatever stands in the padding must not reach a product, not even NaN
+            padding = ~mask.keep[..., None]
+            if memory is None:
+                x = x.masked_fill(padding, 0.0)
+            else:
+                memory = memory.masked_fill(padding, 0.0)
+        source = x if memory is None else memory
+        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        key = self.key(source).unflatten(-1, (self.kv_heads, -1)).transpose(1, 2)
+        value = self.value(source).unflatten(-1, (self.kv_heads, -1)).transpose(1, 2)
+        if self.qk is not None:
+            where = None if memory is not None else positions(x.shape[1], x.device, keep=mask.keep, cache=cache)
+            query, key = self.qk(query, key, where)
+        if isinstance(cache, KeyValueCache):
+            key, value, keep = cache.extend(key, value, mask.keep)
+            mask = replace(mask, keep=keep)
+        mask.check(x.shape[0], self.heads, query.shape[2], key.shape[2])
+        heads = self.lookup(query, key, value, mask)
+        return self.output(heads.transpose(1, 2).flatten(2))
+
+    def _check(self, x: Tensor, memory: Tensor | None, mask: Mask, cache: Cache | None) -> None:
+        for name, tensor in (("x", x), ("memory", memory)):
+            if tensor is not None and (tensor.dim() != 3 or tensor.shape[-1] != self.width):
+                raise ShapeError(f"{name} has shape {tuple(tensor.shape)}", expected=f"(B, T, {self.width})")
+        source = x if memory is None else memory
+        if source.shape[0] != x.shape[0]:
+            raise ShapeError(f"memory has {source.shape[0]} rows", expected=f"{x.shape[0]}, as x has")
+        if mask.keep is not None and mask.keep.shape != source.shape[:2]:
+            given = f"Mask keep has shape {tuple(mask.keep.shape)}"
+            raise ShapeError(given, expected=f"{tuple(source.shape[:2])}: one word for each token read in this call")
+        if cache is not None and memory is not None:
+            raise UnsupportedError("a cache was given for cross-attention", expected="a cache or a memory, not both")
+        if cache is not None and not isinstance(cache, KeyValueCache):
+            raise UnsupportedError(f"a {type(cache).__name__} was given", expected="this module's own new_cache()")
+
+
+class HeadsConfig(AttentionConfig):
+    """The fields of every kind that is `Attention` around a lookup of its own."""
+
+    heads: Size | None = None
+    kv_heads: Size | None = None
+    head_width: Size | None = None
+    value_width: Size | None = None
+    bias: bool = True
+
+    usual_head_width: ClassVar[int] = 64  # of GPT-2, BERT, T5 and ViT
+
+    def build(self, width: int, *, qk: nn.Module | None = None) -> Attention:
+        return Attention(
+            width,
+            heads=self.heads_for(width),
+            kv_heads=self.kv_heads,
+            head_width=self.head_width,
+            value_width=self.value_width,
+            bias=self.bias,
+            qk=qk,
+            lookup=self.lookup(),
+        )
+
+    def heads_for(self, width: int) -> int:
+        """`heads`, or the fewest that divide the width into heads of at most the usual 64."""
+        if self.heads is not None:
+            return self.heads
+        return next(h for h in range(1, width + 1) if width % h == 0 and width // h <= self.usual_head_width)

@@ -1,0 +1,127 @@
+"""Softmax attention: each position asks, and receives the average of the values, weighted by
+softargmax(β·q·k). The 2017 kind (Vaswani et al., "Attention Is All You Need"), also called full."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
+from weft.blocks.attention.heads import HeadsConfig
+from weft.config import Positive, Share
+
+
+def softargmax(
+    scores: Float[Tensor, "*lead S"], beta: float = 1.0, allowed: Bool[Tensor, "*mask S"] | None = None
+) -> Float[Tensor, "*lead S"]:
+    """exp(β·sᵢ) / Σⱼ exp(β·sⱼ) over the allowed entries of the last axis.
+
+    β = 0 is the plain average, β = ∞ the argmax (ties share). Never NaN for scores that are numbers or
+    infinite; a row with nothing allowed is all zeros. Half precision is computed in float32.
+    """
+    work = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    limit = torch.finfo(work.dtype).max / max(1.0, beta if math.isfinite(beta) else 1.0)
+    work = work.clamp(-limit, limit)  # ∞ − ∞ inside the softmax would be NaN
+    if math.isinf(beta):
+        candidates = work if allowed is None else work.masked_fill(~allowed, -torch.inf)
+        top = (candidates == candidates.amax(-1, keepdim=True)).to(work.dtype)
+        weights = top if allowed is None else top.masked_fill(~allowed, 0.0)
+        return (weights / weights.sum(-1, keepdim=True).clamp(min=1)).to(scores.dtype)
+    scaled = beta * work
+    if allowed is None:
+        return scaled.softmax(-1).to(scores.dtype)
+    # An empty row is opened for the softmax and cleared after it: −∞ everywhere would give NaN, also in
+    # the gradient (pytorch#41508).
+    closed = ~allowed & allowed.any(-1, keepdim=True)
+    return scaled.masked_fill(closed, -torch.inf).softmax(-1).masked_fill(~allowed, 0.0).to(scores.dtype)
+
+
+def renormalise(weights: Float[Tensor, "*lead S"], allowed: Bool[Tensor, "*mask S"]) -> Float[Tensor, "*lead S"]:
+    """The other way to mask: set forbidden weights to zero after the softmax, divide by what is left.
+
+    Equal to masking before the softmax until the forbidden scores lead by so much that the allowed
+    weights underflow (about 80 in float32); then nothing is left and the row is zero.
+    """
+    left = weights.masked_fill(~allowed, 0.0)
+    total = left.sum(-1, keepdim=True)
+    return left / total.masked_fill(total == 0, 1.0)
+
+
+class SoftmaxLookup(Lookup):
+    """softargmax(β·q·k + bias)·v, by torch's fused kernel; `weights` is the explicit path.
+
+    beta     inverse temperature; None is 1/√(key width)
+    dropout  share of the weights dropped in training
+    masking  "before" the softmax (−∞ scores) or "after" it (zero, then renormalise; explicit path)
+    """
+
+    def __init__(
+        self, *, beta: float | None = None, dropout: float = 0.0, masking: Literal["before", "after"] = "before"
+    ) -> None:
+        super().__init__()
+        self.beta, self.dropout, self.masking = beta, dropout, masking
+
+    def extra_repr(self) -> str:
+        return f"beta={'1/√K' if self.beta is None else self.beta}, dropout={self.dropout}, masking={self.masking!r}"
+
+    def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
+        beta = self._beta(query)
+        dropout = self.dropout if self.training else 0.0
+        if self.masking == "after" or math.isinf(beta):
+            weights = F.dropout(self.weights(query, key, mask), dropout)
+            return weights @ spread(value, query.shape[1])
+        asking, answering = query.shape[2], key.shape[2]
+        grouped = query.shape[1] != key.shape[1]
+        if mask.is_everything or (mask.is_causal_only and asking in (1, answering)):
+            # SDPA's own causal flag aligns top-left, so it serves only when nothing is cached; a single
+            # query stands at the last key and sees everything.
+            causal = mask.causal and asking > 1
+            return F.scaled_dot_product_attention(
+                query, key, value, dropout_p=dropout, is_causal=causal, scale=beta, enable_gqa=grouped
+            )
+        additive, empty = _additive(mask, asking, answering, query)
+        heads = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=additive, dropout_p=dropout, scale=beta, enable_gqa=grouped
+        )
+        return heads if empty is None else heads.masked_fill(empty, 0.0)
+
+    def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
+        beta = self._beta(query)
+        scores = query @ spread(key, query.shape[1]).transpose(-1, -2)
+        if mask.bias is not None and math.isfinite(beta):  # at β = ∞ a finite bias has no say
+            scores, beta = beta * scores + mask.bias, 1.0
+        allowed = mask.allowed(query.shape[2], key.shape[2], query.device)
+        if self.masking == "after" and allowed is not None:
+            return renormalise(softargmax(scores, beta), allowed)
+        return softargmax(scores, beta, allowed)
+
+    def _beta(self, query: Tensor) -> float:
+        return 1.0 / math.sqrt(query.shape[-1]) if self.beta is None else self.beta
+
+
+def _additive(mask: Mask, asking: int, answering: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """The mask as SDPA takes it, and which rows are empty. Those are opened here and cleared by the
+    caller, because not every backend of SDPA gives zero and finite gradients for them."""
+    allowed = mask.allowed(asking, answering, like.device)
+    if allowed is None:
+        return (None if mask.bias is None else mask.bias.to(like.dtype)), None
+    empty = ~allowed.any(-1, keepdim=True)
+    if mask.bias is None:
+        return allowed | empty, empty
+    return mask.bias.to(like.dtype).masked_fill(~allowed, -torch.inf).masked_fill(empty, 0.0), empty
+
+
+class SoftmaxConfig(HeadsConfig, kind="softmax", aliases=("full",)):
+    """Full attention. `beta`: inverse temperature (None: 1/√head width; T5 uses 1)."""
+
+    beta: Positive | None = None
+    dropout: Share = 0.0
+    masking: Literal["before", "after"] = "before"
+
+    def lookup(self) -> SoftmaxLookup:
+        return SoftmaxLookup(beta=self.beta, dropout=self.dropout, masking=self.masking)

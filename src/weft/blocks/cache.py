@@ -1,0 +1,156 @@
+"""The key/value table: what was read in earlier calls, owned by the caller.
+
+    caches = model.new_caches()
+    model(prompt, caches=caches); model(next_token, caches=caches)
+
+Rows of a batch may be ragged: `keep` marks padding, on whichever side. Padding takes a slot of the
+table and is never seen; a token's position is the number of real tokens before it in its row, so that
+left-padded, right-padded and unpadded texts are the same computation.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from weft.errors import ShapeError
+
+
+class Cache(Protocol):
+    """What every kind of cache can tell and do, whatever it stores."""
+
+    @property
+    def start(self) -> int | Int[Tensor, "B 1"]:
+        """The position of the next token, in every row or in each."""
+        ...
+
+    def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
+        """Forget all but the first `tokens` real tokens of each row."""
+        ...
+
+    def select(self, rows: Int[Tensor, "R"]) -> None:
+        """Keep these rows in this order; one may be taken several times (beam search)."""
+        ...
+
+
+class KeyValueCache:
+    """Keys and values in preallocated tables that double when full, so a step copies only itself.
+
+    `capacity` preallocates that many slots at the first call. While gradients flow through the cached
+    tensors the tables are concatenated instead: autograd needs the old ones intact.
+    """
+
+    FIRST_CAPACITY = 64
+
+    def __init__(self, capacity: int | None = None) -> None:
+        self.capacity = capacity or 0
+        self.length = 0
+        self._key: Tensor | None = None
+        self._value: Tensor | None = None
+        self._keep: Tensor | None = None  # None as long as every slot is real in every row
+
+    def __repr__(self) -> str:
+        ragged = "" if self._keep is None else ", ragged"
+        return f"KeyValueCache({self.length} of {self.capacity} slots{ragged})"
+
+    @property
+    def key(self) -> Float[Tensor, "B G S K"] | None:
+        return None if self._key is None else self._key[:, :, : self.length]
+
+    @property
+    def value(self) -> Float[Tensor, "B G S W"] | None:
+        return None if self._value is None else self._value[:, :, : self.length]
+
+    @property
+    def keep(self) -> Bool[Tensor, "B S"] | None:
+        return None if self._keep is None else self._keep[:, : self.length]
+
+    @property
+    def start(self) -> int | Int[Tensor, "B 1"]:
+        keep = self.keep
+        return self.length if keep is None else keep.sum(1, keepdim=True)
+
+    def extend(
+        self, key: Float[Tensor, "B G N K"], value: Float[Tensor, "B G N W"], keep: Bool[Tensor, "B N"] | None = None
+    ) -> tuple[Float[Tensor, "B G S K"], Float[Tensor, "B G S W"], Bool[Tensor, "B S"] | None]:
+        """Append new tokens; returns all keys, values and (where ragged) which of them are real."""
+        if self._key is not None and self._key.shape[0] != key.shape[0]:
+            raise ShapeError(f"{key.shape[0]} rows for a cache of {self._key.shape[0]}", expected="the same batch")
+        end = self.length + key.shape[2]
+        self._store_keep(keep, key.shape[0], end, key.device)
+        if torch.is_grad_enabled() and (key.requires_grad or (self._key is not None and self._key.requires_grad)):
+            self._key = key if self.key is None else torch.cat([self.key, key], 2)
+            self._value = value if self.value is None else torch.cat([self.value, value], 2)
+            self.capacity = end
+        else:
+            self._reserve(end, key, value)
+            assert self._key is not None and self._value is not None
+            self._key[:, :, self.length : end] = key
+            self._value[:, :, self.length : end] = value
+        self.length = end
+        assert self.key is not None and self.value is not None
+        return self.key, self.value, self.keep
+
+    def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
+        if self._keep is None and isinstance(tokens, int):
+            self.length = min(self.length, tokens)
+            return
+        if self._keep is None:
+            assert self._key is not None
+            self._keep = torch.ones(self._key.shape[0], self.length, dtype=torch.bool, device=self._key.device)
+        limit = tokens if isinstance(tokens, int) else tokens[:, None]
+        kept = self._keep[:, : self.length]
+        kept = kept & (kept.cumsum(1) <= limit)
+        used = kept.any(0).nonzero()
+        self.length = int(used[-1]) + 1 if len(used) else 0
+        self._keep = kept[:, : self.length].contiguous()
+
+    def select(self, rows: Int[Tensor, "R"]) -> None:
+        if self._key is not None and self._value is not None:
+            self._key, self._value = self._key[rows], self._value[rows]
+        if self._keep is not None:
+            self._keep = self._keep[rows]
+
+    def _store_keep(self, keep: Tensor | None, batch: int, end: int, device: torch.device) -> None:
+        if keep is None and self._keep is None:
+            return
+        past = torch.ones(batch, self.length, dtype=torch.bool, device=device) if self.keep is None else self.keep
+        new = torch.ones(batch, end - self.length, dtype=torch.bool, device=device) if keep is None else keep
+        self._keep = torch.cat([past, new], 1)  # one byte a token: not worth a table of its own
+
+    def _reserve(self, slots: int, key: Tensor, value: Tensor) -> None:
+        if self._key is not None and slots <= self._key.shape[2] and not self._key.requires_grad:
+            return
+        self.capacity = max(slots, self.capacity if self._key is None else 2 * self.capacity, self.FIRST_CAPACITY)
+        old_key, old_value = self.key, self.value
+        self._key = key.new_empty(*key.shape[:2], self.capacity, key.shape[3])
+        self._value = value.new_empty(*value.shape[:2], self.capacity, value.shape[3])
+        if old_key is not None and old_value is not None:
+            self._key[:, :, : self.length] = old_key
+            self._value[:, :, : self.length] = old_value
+
+
+def positions(
+    count: int, device: torch.device, *, keep: Bool[Tensor, "B T"] | None = None, cache: Cache | None = None
+) -> Int[Tensor, "T"] | Int[Tensor, "B T"]:
+    """Where the next `count` tokens stand: how many real tokens of their row come before each."""
+    start = 0 if cache is None else cache.start
+    if keep is None:
+        return start + torch.arange(count, device=device)
+    return start + (keep.cumsum(1) - 1).clamp(min=0)
+
+
+def all_positions(
+    count: int, device: torch.device, *, keep: Bool[Tensor, "B T"] | None = None, cache: KeyValueCache | None = None
+) -> tuple[Int[Tensor, "*rows T"], Int[Tensor, "*rows S"]]:
+    """Positions of the next `count` tokens, and of all tokens in the table once those are in it."""
+    new = positions(count, device, keep=keep, cache=cache)
+    if cache is None or cache.length == 0:
+        return new, new
+    past = positions(cache.length, device, keep=cache.keep)
+    if past.dim() < new.dim():
+        past = past.expand(new.shape[0], -1)
+    return new, torch.cat([past, new], -1)

@@ -1,0 +1,83 @@
+"""The one layer of every family, and a stack of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from torch import Tensor, nn
+
+from weft.blocks.attention.base import EVERYTHING, Mask, Mixer, Stream
+from weft.blocks.cache import Cache
+from weft.blocks.residual import Residual
+from weft.errors import ConfigError, ShapeError
+
+
+class TransformerLayer(nn.Module):
+    """Read the sequence, read the memory if there is one, then think; each inside its own residual.
+
+    All parts are modules: any attention kind, any feed-forward part, `PreNorm` or `PostNorm`. With
+    `cross_attention` (and its residual) it is a decoder layer that reads a memory.
+    """
+
+    def __init__(
+        self,
+        *,
+        attention: nn.Module,
+        attention_residual: Residual,
+        feed_forward: nn.Module,
+        feed_forward_residual: Residual,
+        cross_attention: nn.Module | None = None,
+        cross_residual: Residual | None = None,
+    ) -> None:
+        super().__init__()
+        if (cross_attention is None) != (cross_residual is None):
+            raise ConfigError("one of cross_attention and cross_residual", expected="both or neither")
+        self.attention = attention
+        self.attention_residual = attention_residual
+        self.cross_attention = cross_attention
+        self.cross_residual = cross_residual
+        self.feed_forward = feed_forward
+        self.feed_forward_residual = feed_forward_residual
+
+    def forward(
+        self,
+        x: Stream,
+        *,
+        mask: Mask = EVERYTHING,
+        memory: Tensor | None = None,
+        memory_mask: Mask = EVERYTHING,
+        cache: Cache | None = None,
+    ) -> Stream:
+        cross = self.cross_attention
+        if (cross is None) != (memory is None):
+            given = "no memory was given" if memory is None else "a memory was given"
+            raise ShapeError(f"{given} to a layer {'with' if cross is not None else 'without'} cross-attention")
+        x = self.attention_residual(x, lambda h: self.attention(h, mask=mask, cache=cache))
+        if cross is not None and self.cross_residual is not None:
+            x = self.cross_residual(x, lambda h: cross(h, memory, mask=memory_mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+class Layers(nn.ModuleList):
+    """Layers one after the other; parameters are named `layers.3.attention.query.weight` in a model."""
+
+    def new_caches(self, capacity: int | None = None) -> list[Cache]:
+        """One empty cache for each layer; the caller keeps them."""
+        return [cast(Mixer, layer.attention).new_cache(capacity) for layer in self]
+
+    def forward(
+        self,
+        x: Stream,
+        *,
+        mask: Mask = EVERYTHING,
+        memory: Tensor | None = None,
+        memory_mask: Mask = EVERYTHING,
+        caches: Sequence[Cache] | None = None,
+    ) -> Stream:
+        if caches is not None and len(caches) != len(self):
+            raise ShapeError(f"{len(caches)} caches for {len(self)} layers", expected="one for each, from new_caches()")
+        for i, layer in enumerate(self):
+            cache = None if caches is None else caches[i]
+            x = layer(x, mask=mask, memory=memory, memory_mask=memory_mask, cache=cache)
+        return x

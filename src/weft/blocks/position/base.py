@@ -1,0 +1,47 @@
+"""Where tokens stand, and the three places where a model can be told."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from weft.config import Choice
+
+
+class Position(nn.Module):
+    """A kind of position overrides the one place where it acts; the others do nothing.
+
+    at_input   the token vectors (sinusoidal, learned)
+    qk         a module for queries and keys inside attention (rotary)
+    at_scores  a bias on the scores, for `Mask.bias` (T5's relative bias, ALiBi)
+    """
+
+    def at_input(self, x: Float[Tensor, "B T D"], positions: Int[Tensor, "*rows T"]) -> Float[Tensor, "B T D"]:
+        return x
+
+    @property
+    def qk(self) -> nn.Module | None:
+        return None
+
+    def at_scores(
+        self, asking: Int[Tensor, "*rows T"], answering: Int[Tensor, "*rows S"]
+    ) -> Float[Tensor, "R H T S"] | None:
+        return None
+
+
+class PositionConfig(Choice):
+    """Which position kind: `PositionConfig.menu` lists them."""
+
+    def build(self, *, width: int, heads: int, head_width: int, max_length: int) -> Position:
+        """The module for a stream of this width, in heads of this width, for texts up to this length."""
+        return Position()
+
+
+class NoPositionConfig(PositionConfig, kind="none"):
+    """No positions: without a causal mask, the model sees a bag of tokens."""
+
+
+def distances(asking: Int[Tensor, "*rows T"], answering: Int[Tensor, "*rows S"]) -> Int[Tensor, "R T S"]:
+    """How far each answering position lies ahead of (+) or behind (−) each asking one."""
+    ahead = answering[..., None, :] - asking[..., :, None]
+    return ahead if ahead.dim() == 3 else ahead[None]

@@ -1,0 +1,64 @@
+"""The `weft` command. Verbs live in files of their own and import what they need when they run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from weft import __version__
+from weft.cli import tour
+from weft.errors import WeftError
+
+app = typer.Typer(
+    name="weft",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(tour.tour)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"weft {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def weft(
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a full traceback on errors.")] = False,
+) -> None:
+    """Train, run and look inside a Transformer on your own data, on your own computer.
+
+    Example:  weft tour
+    """
+    if debug:
+        os.environ["WEFT_DEBUG"] = "1"
+
+
+def main() -> None:
+    """Entry point: errors are shown in one to three lines, without a traceback."""
+    try:
+        sys.exit(app(standalone_mode=False))
+    except typer.Abort:
+        sys.exit(130)
+    except WeftError as error:
+        if os.environ.get("WEFT_DEBUG"):
+            raise
+        typer.echo(f"weft: {error}", err=True)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        # typer's own errors on wrong words; the class is not public, its two methods are
+        if not hasattr(error, "format_message") or os.environ.get("WEFT_DEBUG"):
+            raise
+        if message := error.format_message():  # empty when bare `weft` has shown its help
+            typer.echo(f"weft: {message}", err=True)
+        sys.exit(2)

@@ -1,0 +1,340 @@
+"""Settings: a frozen dataclass that goes to and from a dict, TOML and `--set key=value`, and speaks up.
+
+    class LayerConfig(Config):
+        width: Size
+        dropout: Share = 0.0
+
+    LayerConfig(widht=8)          # ConfigError: unknown field 'widht' / did you mean 'width'?
+
+A `Choice` is a setting that is picked by its `kind`: `menu` lists what can be picked, and a new entry
+puts itself there by being defined.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import tomllib
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from weft.errors import ConfigError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Between:
+    """Bounds of a number, both included."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"from {self.low:g} to {self.high:g}" if self.high < math.inf else f"at least {self.low:g}"
+
+
+# The upper bound of a size keeps a stranger's file from asking for absurd memory.
+Size = Annotated[int, Between(1, 2**31)]
+Count = Annotated[int, Between(0, 2**62)]
+Share = Annotated[float, Between(0, 1)]
+Positive = Annotated[float, Between(0, math.inf)]
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    """The fields of a config class with their types, looked up once."""
+    if cls not in _HINTS:
+        hints = get_type_hints(cls, include_extras=True)
+        _HINTS[cls] = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+    return _HINTS[cls]
+
+
+def _default(cls: type, name: str) -> Any:
+    field = {f.name: f for f in dataclasses.fields(cls)}[name]
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+def _unknown(name: str, hints: Mapping[str, Any]) -> ConfigError:
+    return ConfigError(f"unknown field {name!r}", advice=did_you_mean(name, hints))
+
+
+def _refusing_unknown_fields(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def speaking(self: Any, **given: Any) -> None:
+        hints = _hints(type(self))
+        for name in given:
+            if name not in hints:
+                raise _unknown(name, hints)
+        for name in hints:
+            if name not in given and _default(type(self), name) is MISSING:
+                raise ConfigError(f"{type(self).__name__} needs {name!r}")
+        init(self, **given)
+
+    return speaking
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Config:
+    """Base of all settings. Subclasses are frozen, keyword-only dataclasses and are checked when made."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True, repr=False)(cls)
+        cls.__init__ = _refusing_unknown_fields(cls.__init__)  # type: ignore[method-assign]
+
+    def __post_init__(self) -> None:
+        for name, hint in _hints(type(self)).items():
+            object.__setattr__(self, name, _fit(getattr(self, name), hint, name))
+        self.check()
+
+    def check(self) -> None:
+        """Raise `ConfigError` for values that are right alone and wrong together."""
+
+    def resolve(self) -> Self:
+        """The same settings with every open size (`None`) filled in."""
+        return self
+
+    def __repr__(self) -> str:
+        shown = [f"{k}={v!r}" for k, v in self._fields().items() if v != _default(type(self), k)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _hints(type(self))}
+
+    # -- dict and TOML ------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values only: ready for JSON."""
+        return {name: _plain(value) for name, value in self._fields().items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; unknown, missing and ill-typed fields are named."""
+        return cls(**data)
+
+    def to_toml(self) -> str:
+        """TOML text. A field that is `None` is left out: TOML has no word for it."""
+        return "\n".join(_toml_lines(self.to_dict(), ())) + "\n"
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """The inverse of `to_toml`."""
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"not valid TOML: {error}") from None
+        return cls.from_dict(data)
+
+    # -- the command line ---------------------------------------------------------------------
+
+    def override(self, changes: Mapping[str, Any]) -> Self:
+        """A copy with dotted keys set, as `--set attention.heads=8` gives them (text is parsed)."""
+        here: dict[str, Any] = {}
+        below: dict[str, dict[str, Any]] = {}
+        for key, value in changes.items():
+            head, _, rest = key.partition(".")
+            if rest:
+                below.setdefault(head, {})[rest] = value
+            else:
+                here[head] = value
+        base = self._switch(here)
+        hints = _hints(type(base))
+        values = base._fields()
+        for name in [*here, *below]:
+            if name not in hints:
+                raise _unknown(name, hints)
+        for name, value in here.items():
+            values[name] = _parse(value, hints[name]) if isinstance(value, str) else value
+        for name, deeper in below.items():
+            if not isinstance(values[name], Config):
+                raise ConfigError(f"{name}.{next(iter(deeper))}: {name!r} has no fields of its own")
+            values[name] = _within(name, functools.partial(values[name].override, deeper))
+        return type(base)(**values)
+
+    def _switch(self, here: dict[str, Any]) -> Self:
+        """Hook for `Choice`: take `kind` out of `here` and become that kind."""
+        return self
+
+
+class Menu(dict[str, type]):
+    """The kinds of a choice; other spellings are understood, unknown ones are answered with a suggestion."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        self.aliases: dict[str, str] = {}
+
+    def __missing__(self, kind: str) -> type:
+        if kind in self.aliases:
+            return self[self.aliases[kind]]
+        raise ConfigError(f"unknown {self.what} kind {kind!r}", advice=did_you_mean(str(kind), [*self, *self.aliases]))
+
+
+class Choice(Config):
+    """A setting picked by its kind.
+
+    class Shape(Choice): ...                       # opens the menu
+    class Circle(Shape, kind="circle"):            # an entry
+        radius: float = 1.0
+    Shape.pick("circle"), Shape.pick({"kind": "circle", "radius": 2.0})
+    """
+
+    kind: ClassVar[str]
+    menu: ClassVar[Menu]
+
+    def __init_subclass__(cls, kind: str = "", aliases: Sequence[str] = (), **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if Choice in cls.__bases__:
+            cls.menu = Menu(cls.__name__.removesuffix("Config").lower())
+        if kind:
+            cls.kind = kind
+            cls.menu[kind] = cls
+            cls.menu.aliases.update(dict.fromkeys(aliases, kind))
+
+    @classmethod
+    def pick(cls, what: str | Mapping[str, Any] | Self) -> Self:
+        """An entry from its kind, from a dict with its `kind`, or as it is."""
+        if isinstance(what, cls):
+            return what
+        fields: dict[str, Any] = {"kind": what} if isinstance(what, str) else dict(what)  # type: ignore[arg-type]
+        if "kind" not in fields:
+            raise ConfigError("no 'kind' given", expected=f"one of {', '.join(cls.menu)}")
+        entry: type[Self] = cls.menu[fields.pop("kind")]
+        if not issubclass(entry, cls):
+            raise ConfigError(f"kind {entry.kind!r}", expected=f"kind {cls.kind!r}")
+        return entry(**fields)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls.pick(data)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, **super().to_dict()}
+
+    def _switch(self, here: dict[str, Any]) -> Self:
+        entry = self.menu[here.pop("kind", self.kind)]
+        shared = {k: v for k, v in self._fields().items() if k in _hints(entry)}
+        return self if entry is type(self) else entry(**shared)
+
+
+C = TypeVar("C")
+
+
+def _within(name: str, build: Callable[[], C]) -> C:
+    """Put the name of the enclosing field before the message of a nested error."""
+    try:
+        return build()
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Config):
+        return value.to_dict()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _fit(value: Any, hint: Any, name: str) -> Any:
+    """The value as its type hint wants it (an int for a float, a dict for a config), or an error."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        inner, bounds = get_args(hint)
+        value = _fit(value, inner, name)
+        if not bounds.low <= value <= bounds.high:
+            raise ConfigError(f"{name} = {value!r}", expected=f"a number {bounds}")
+        return value
+    if origin in (Union, types.UnionType):
+        return _fit_union(value, get_args(hint), name)
+    if origin is Literal:
+        if value not in get_args(hint):
+            options = [str(option) for option in get_args(hint)]
+            raise ConfigError(f"{name} = {value!r}", expected=f"one of {', '.join(options)}")
+        return value
+    if origin is tuple:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ConfigError(f"{name} = {value!r}", expected="a list")
+        return tuple(_fit(item, get_args(hint)[0], f"{name}[{i}]") for i, item in enumerate(value))
+    if isinstance(hint, type) and issubclass(hint, Choice) and isinstance(value, (str, Mapping)):
+        return _within(name, lambda: hint.pick(value))
+    if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
+        return _within(name, lambda: hint.from_dict(value))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise ConfigError(f"{name} = {value!r}", expected=_TYPE_WORDS.get(hint, hint.__name__))
+    return value
+
+
+_TYPE_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def _fit_union(value: Any, options: tuple[Any, ...], name: str) -> Any:
+    if value is None and type(None) in options:
+        return None
+    last = ConfigError(f"{name} = {value!r}")
+    for option in options:
+        if option is not type(None):
+            try:
+                return _fit(value, option, name)
+            except ConfigError as error:
+                last = error
+    raise last
+
+
+def _parse(text: str, hint: Any) -> Any:
+    """Text from the command line as a value that `_fit` can judge."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _parse(text, get_args(hint)[0])
+    if origin in (Union, types.UnionType):
+        options = get_args(hint)
+        if type(None) in options and text.lower() == "none":
+            return None
+        return _parse(text, next(option for option in options if option is not type(None)))
+    if origin is tuple:
+        return [_parse(item.strip(), get_args(hint)[0]) for item in text.split(",")]
+    if hint is bool:
+        return {"true": True, "yes": True, "false": False, "no": False}.get(text.lower(), text)
+    if hint in (int, float):
+        try:
+            return hint(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    lines = [f"{k} = {_toml_value(v)}" for k, v in table.items() if v is not None and not isinstance(v, dict)]
+    for name, inner in table.items():
+        if isinstance(inner, dict):
+            lines += ["", f"[{'.'.join((*path, name))}]", *_toml_lines(inner, (*path, name))]
+    return lines
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_toml_value(item) for item in value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {_toml_value(v)}" for k, v in value.items() if v is not None) + "}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
+    if isinstance(value, str):  # a JSON string is a TOML basic string, but for the one control character
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)

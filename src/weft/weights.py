@@ -1,0 +1,153 @@
+"""Weight tables: the tensors of another program's file ⇄ ours, total and reversible.
+
+    TABLE = WeightTable(
+        Row("h.{layer}.ln_1.weight", "layers.{layer}.attention_residual.norm.weight"),
+        Row("h.{layer}.attn.c_attn.weight", ("layers.{layer}.attention.query.weight", ...), transposed=True),
+        Ignored("h.{layer}.attn.bias"),
+    )
+    state = TABLE.read(their_tensors, our_shapes);   their_tensors = TABLE.write(state)
+
+Total: a foreign tensor that no row reads, or a parameter of ours that no row fills, is an error that
+names it. Reversible: writing is the same table backwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from weft.errors import WeightsError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One foreign tensor and the one or several of ours it becomes.
+
+    `{layer}` (or any name in braces) stands for a number, the same on both sides. Several of ours lie
+    one after the other along the first axis of the foreign tensor. `transposed`: the foreign program
+    stores (inputs, outputs) where `nn.Linear` stores (outputs, inputs).
+    """
+
+    foreign: str
+    ours: str | tuple[str, ...]
+    transposed: bool = False
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (self.ours,) if isinstance(self.ours, str) else self.ours
+
+    def turn(self, tensor: Tensor) -> Tensor:
+        return tensor.t().contiguous() if self.transposed else tensor
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A foreign tensor that must equal another one where it is stored at all; never written."""
+
+    foreign: str
+    same_as: str
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A foreign tensor that carries nothing learned (a stored mask, say); never written."""
+
+    foreign: str
+
+
+class WeightTable:
+    """The rows of one foreign layout; `read` and `write` are each other's inverse."""
+
+    def __init__(self, *rows: Row | Tied | Ignored) -> None:
+        self.rows = rows
+
+    def __repr__(self) -> str:
+        return f"WeightTable({len(self.rows)} rows)"
+
+    def read(self, foreign: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+        """Our state dict from their tensors; `shapes` is what our model expects under each name."""
+        ours: dict[str, Tensor] = {}
+        for name, tensor in foreign.items():
+            row, numbers = self._row_for(name)
+            if isinstance(row, Tied):
+                _check_tied(foreign, name, row.same_as.format(**numbers))
+            elif isinstance(row, Row):
+                targets = [target.format(**numbers) for target in row.targets]
+                _refuse_leftovers([t for t in targets if t not in shapes], f"{name!r} fills {{}}, not in this model")
+                for target, part in zip(targets, _split(row, name, tensor, targets, shapes), strict=True):
+                    if target in ours:
+                        raise WeightsError(f"{name!r} and another tensor both fill {target!r}")
+                    ours[target] = part
+        _refuse_leftovers([name for name in shapes if name not in ours], "nothing in the file fills {}")
+        return ours
+
+    def write(self, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Their tensors from our state dict: the same table backwards."""
+        foreign: dict[str, Tensor] = {}
+        used: set[str] = set()
+        for row in self.rows:
+            if not isinstance(row, Row):
+                continue
+            for numbers in _numbers_of(row.targets[0], ours):
+                targets = [target.format(**numbers) for target in row.targets]
+                _refuse_leftovers([t for t in targets if t not in ours], f"row {row.foreign!r} needs {{}}")
+                whole = torch.cat([ours[t] for t in targets]) if len(targets) > 1 else ours[targets[0]]
+                foreign[row.foreign.format(**numbers)] = row.turn(whole)
+                used.update(targets)
+        _refuse_leftovers([name for name in ours if name not in used], "no row of the table writes {}")
+        return foreign
+
+    def _row_for(self, name: str) -> tuple[Row | Tied | Ignored, dict[str, str]]:
+        for row in self.rows:
+            if match := _pattern(row.foreign).fullmatch(name):
+                return row, match.groupdict()
+        raise WeightsError(f"the file holds a tensor {name!r} that this model has no place for")
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """`h.{layer}.x` as a regular expression; a name used twice must be the same number both times."""
+    seen: set[str] = set()
+    pieces: list[str] = []
+    for i, piece in enumerate(re.split(r"\{(\w+)\}", template)):
+        if i % 2 == 0:
+            pieces.append(re.escape(piece))
+        else:
+            pieces.append(rf"(?P={piece})" if piece in seen else rf"(?P<{piece}>0|[1-9]\d*)")
+            seen.add(piece)
+    return re.compile("".join(pieces))
+
+
+def _numbers_of(template: str, names: Mapping[str, Tensor]) -> list[dict[str, str]]:
+    pattern = _pattern(template)
+    return [match.groupdict() for name in names if (match := pattern.fullmatch(name))]
+
+
+def _refuse_leftovers(names: Sequence[str], sentence: str) -> None:
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise WeightsError(sentence.format(repr(names[0]) + more))
+
+
+def _check_tied(foreign: Mapping[str, Tensor], name: str, other: str) -> None:
+    if other not in foreign or not torch.equal(foreign[name], foreign[other]):
+        raise WeightsError(f"{name!r} differs from {other!r}", expected="equal tensors: this model ties the two")
+
+
+def _split(
+    row: Row, name: str, tensor: Tensor, targets: Sequence[str], shapes: Mapping[str, Sequence[int]]
+) -> list[Tensor]:
+    """The foreign tensor cut into parts of the shapes that our parameters have."""
+    wanted = [tuple(shapes[target]) for target in targets]
+    whole = row.turn(tensor) if tensor.dim() == 2 or not row.transposed else tensor
+    stacked = wanted[0] if len(wanted) == 1 else (sum(shape[0] for shape in wanted), *wanted[0][1:])
+    if tuple(whole.shape) != stacked:
+        given = f"{name!r} has shape {tuple(tensor.shape)}"
+        theirs = tuple(reversed(stacked)) if row.transposed else stacked
+        raise WeightsError(given, expected=f"{theirs} for {', '.join(targets)}")
+    if len(wanted) == 1:
+        return [whole]
+    return [part.clone() for part in torch.split(whole, [shape[0] for shape in wanted])]
