@@ -10,7 +10,7 @@ left-padded, right-padded and unpadded texts are the same computation.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,6 +19,7 @@ from torch import Tensor
 from weft.errors import ShapeError
 
 
+@runtime_checkable
 class Cache(Protocol):
     """What every kind of cache can tell and do, whatever it stores."""
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from weft.blocks.cache import Cache
 from weft.config import Choice
 from weft.errors import ShapeError, UnsupportedError
-
-if TYPE_CHECKING:
-    from weft.blocks.cache import Cache
 
 Stream = Float[Tensor, "B T D"]
 Queries = Float[Tensor, "B H T K"]
@@ -124,6 +122,7 @@ class Lookup(nn.Module):
         raise UnsupportedError(f"{type(self).__name__} has no table of attention weights to show")
 
 
+@runtime_checkable
 class Mixer(Protocol):
     """What can stand where attention stands in a layer: a map from a stream to a stream.
 

@@ -4,8 +4,6 @@ softargmax(β·q·k). The 2017 kind (Vaswani et al., "Attention Is All You Need"
 from __future__ import annotations
 
 import math
-from typing import Literal
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -14,6 +12,7 @@ from torch import Tensor
 from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
 from weft.config import Positive, Share
+from weft.errors import UnsupportedError
 
 
 def softargmax(
@@ -44,8 +43,9 @@ def softargmax(
 def renormalise(weights: Float[Tensor, "*lead S"], allowed: Bool[Tensor, "*mask S"]) -> Float[Tensor, "*lead S"]:
     """The other way to mask: set forbidden weights to zero after the softmax, divide by what is left.
 
-    Equal to masking before the softmax until the forbidden scores lead by so much that the allowed
-    weights underflow (about 80 in float32); then nothing is left and the row is zero.
+    Equal to masking before the softmax, to rounding, until the forbidden scores lead by so much that the
+    allowed weights underflow (about 80 in float32); then nothing is left and the row is zero. No module
+    uses it: what is forbidden still passes through the softmax, so a causal model would leak a rounding.
     """
     left = weights.masked_fill(~allowed, 0.0)
     total = left.sum(-1, keepdim=True)
@@ -57,22 +57,19 @@ class SoftmaxLookup(Lookup):
 
     beta     inverse temperature; None is 1/√(key width)
     dropout  share of the weights dropped in training
-    masking  "before" the softmax (−∞ scores) or "after" it (zero, then renormalise; explicit path)
     """
 
-    def __init__(
-        self, *, beta: float | None = None, dropout: float = 0.0, masking: Literal["before", "after"] = "before"
-    ) -> None:
+    def __init__(self, *, beta: float | None = None, dropout: float = 0.0) -> None:
         super().__init__()
-        self.beta, self.dropout, self.masking = beta, dropout, masking
+        self.beta, self.dropout = beta, dropout
 
     def extra_repr(self) -> str:
-        return f"beta={'1/√K' if self.beta is None else self.beta}, dropout={self.dropout}, masking={self.masking!r}"
+        return f"beta={'1/√K' if self.beta is None else self.beta}, dropout={self.dropout}"
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         beta = self._beta(query)
         dropout = self.dropout if self.training else 0.0
-        if self.masking == "after" or math.isinf(beta):
+        if math.isinf(beta):
             weights = F.dropout(self.weights(query, key, mask), dropout)
             return weights @ spread(value, query.shape[1])
         asking, answering = query.shape[2], key.shape[2]
@@ -93,12 +90,11 @@ class SoftmaxLookup(Lookup):
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         beta = self._beta(query)
         scores = query @ spread(key, query.shape[1]).transpose(-1, -2)
-        if mask.bias is not None and math.isfinite(beta):  # at β = ∞ a finite bias has no say
+        if mask.bias is not None:
+            if math.isinf(beta):
+                raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no say")
             scores, beta = beta * scores + mask.bias, 1.0
-        allowed = mask.allowed(query.shape[2], key.shape[2], query.device)
-        if self.masking == "after" and allowed is not None:
-            return renormalise(softargmax(scores, beta), allowed)
-        return softargmax(scores, beta, allowed)
+        return softargmax(scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device))
 
     def _beta(self, query: Tensor) -> float:
         return 1.0 / math.sqrt(query.shape[-1]) if self.beta is None else self.beta
@@ -121,7 +117,6 @@ class SoftmaxConfig(HeadsConfig, kind="softmax", aliases=("full",)):
 
     beta: Positive | None = None
     dropout: Share = 0.0
-    masking: Literal["before", "after"] = "before"
 
     def lookup(self) -> SoftmaxLookup:
-        return SoftmaxLookup(beta=self.beta, dropout=self.dropout, masking=self.masking)
+        return SoftmaxLookup(beta=self.beta, dropout=self.dropout)

@@ -1,0 +1,21 @@
+"""Shapes written in signatures are checked in every test; users do not pay for that."""
+
+import jaxtyping
+import pytest
+import torch
+
+HOOK = jaxtyping.install_import_hook(["weft.blocks", "weft.analysis"], "beartype.beartype")
+HOOK.__enter__()
+
+
+@pytest.fixture(autouse=True)
+def _same_start():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def as_a_user():
+    """Without the shape checks of the test run: what a user meets who passes something wrong."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
