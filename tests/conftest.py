@@ -6,6 +6,7 @@ import torch
 
 HOOK = jaxtyping.install_import_hook(["weft.blocks", "weft.analysis"], "beartype.beartype")
 HOOK.__enter__()
+torch.set_num_threads(1)  # pytest runs two workers on two cores
 
 
 @pytest.fixture(autouse=True)

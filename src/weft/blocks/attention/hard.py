@@ -44,11 +44,13 @@ class HardLookup(Lookup):
             uniform = torch.rand_like(logits).clamp(min=torch.finfo(logits.dtype).tiny)
             logits = logits - (-uniform.log()).log()
         choice = _best(logits, allowed)
+        chosen = value.gather(2, choice[..., None].expand(*choice.shape, value.shape[-1]))
+        if allowed is not None:
+            chosen = chosen.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
         if self.learning == "argmax" or not torch.is_grad_enabled():
-            chosen = value.gather(2, choice[..., None].expand(*choice.shape, value.shape[-1]))
-            return chosen if allowed is None else chosen.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
+            return chosen
         soft = softargmax(logits, 1.0, allowed)
-        return (_one_hot(choice, allowed, soft) + soft - soft.detach()) @ value
+        return chosen + (soft - soft.detach()) @ value  # adds exactly 0 forward, the softmax's slope backward
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         logits, allowed = self._logits(query, key, mask)
@@ -58,7 +60,7 @@ class HardLookup(Lookup):
         beta = 1.0 / math.sqrt(query.shape[-1]) if self.beta is None else self.beta
         logits = beta * (query @ spread(key, query.shape[1]).transpose(-1, -2))
         if mask.bias is not None:
-            logits = logits + mask.bias
+            logits = logits + mask.bias.to(logits.dtype)
         return logits, mask.allowed(query.shape[2], key.shape[2], query.device)
 
 

@@ -93,7 +93,7 @@ class SoftmaxLookup(Lookup):
         if mask.bias is not None:
             if math.isinf(beta):
                 raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no say")
-            scores, beta = beta * scores + mask.bias, 1.0
+            scores, beta = beta * scores + mask.bias.to(scores.dtype), 1.0
         return softargmax(scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device))
 
     def _beta(self, query: Tensor) -> float:

@@ -1,0 +1,126 @@
+"""The key/value table: grows rarely, forgets exactly, knows which tokens are real."""
+
+import pytest
+import torch
+
+from weft.blocks import CAUSAL, Attention, KeyValueCache, Mask, Rotary, SoftmaxLookup, all_positions, positions
+from weft.errors import ShapeError, UnsupportedError
+
+CPU = torch.device("cpu")
+
+
+def kv(length, rows=1):
+    return torch.randn(rows, 2, length, 4), torch.randn(rows, 2, length, 3)
+
+
+def test_a_step_writes_in_place_and_growth_is_rare():
+    cache, moves, place = KeyValueCache(), 0, None
+    for _ in range(1000):
+        cache.extend(*kv(1))
+        moves += place != cache.key.data_ptr()
+        place = cache.key.data_ptr()
+    assert moves <= 6  # 64, 128, … 1024, and the first
+
+
+def test_a_given_capacity_is_reserved_at_once():
+    cache = KeyValueCache(500)
+    cache.extend(*kv(1))
+    place = cache.key.data_ptr()
+    for _ in range(499):
+        cache.extend(*kv(1))
+    assert cache.key.data_ptr() == place
+    assert repr(cache) == "KeyValueCache(500 of 500 slots)"
+
+
+def test_what_went_in_comes_out():
+    cache, pieces = KeyValueCache(), [kv(n) for n in (1, 70, 3, 200)]
+    for key, value in pieces:
+        all_keys, all_values, keep = cache.extend(key, value)
+    assert torch.equal(all_keys, torch.cat([p[0] for p in pieces], 2))
+    assert torch.equal(all_values, torch.cat([p[1] for p in pieces], 2))
+    assert keep is None
+
+
+def test_gradients_flow_through_a_cache():
+    module = Attention(8, heads=2, lookup=SoftmaxLookup(), qk=Rotary(4)).double()
+    x = torch.randn(2, 9, 8, dtype=torch.float64, requires_grad=True)
+    (full,) = torch.autograd.grad(module(x, mask=CAUSAL).square().sum(), x)
+    cache = module.new_cache()
+    parts = [module(piece, mask=CAUSAL, cache=cache) for piece in x.split(4, 1)]
+    (cached,) = torch.autograd.grad(torch.cat(parts, 1).square().sum(), x)
+    assert torch.allclose(cached, full, atol=1e-12)
+
+
+def test_a_table_that_autograd_holds_is_not_written_into():
+    module = Attention(8, heads=2, lookup=SoftmaxLookup())
+    x, cache = torch.randn(1, 6, 8), module.new_cache()
+    loss = module(x, mask=CAUSAL, cache=cache).square().sum()
+    cache.rewind(2)
+    with torch.no_grad():
+        module(x[:, :2], mask=CAUSAL, cache=cache)
+    loss.backward()  # would fail: modified by an in-place operation
+
+
+def test_rewinding_counts_real_tokens_in_each_row():
+    cache = KeyValueCache()
+    keep = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]], dtype=torch.bool)
+    cache.extend(*kv(4, rows=2), keep)
+    cache.extend(*kv(2, rows=2))
+    assert cache.start.tolist() == [[4], [6]]
+    cache.rewind(torch.tensor([3, 2]))
+    assert cache.start.tolist() == [[3], [2]]
+    assert cache.keep.tolist() == [[False, False, True, True, True], [True, True, False, False, False]]
+    cache.rewind(0)
+    assert cache.length == 0
+
+
+def test_rows_rewound_to_different_places_continue_as_alone():
+    module = Attention(8, heads=2, lookup=SoftmaxLookup(), qk=Rotary(4)).double()
+    x, more = torch.randn(2, 7, 8, dtype=torch.float64), torch.randn(2, 3, 8, dtype=torch.float64)
+    with torch.no_grad():
+        cache = module.new_cache()
+        module(x, mask=CAUSAL, cache=cache)
+        cache.rewind(torch.tensor([2, 5]))
+        y = module(more, mask=CAUSAL, cache=cache)
+        for row, kept in enumerate((2, 5)):
+            alone = module(torch.cat([x[row, :kept], more[row]])[None], mask=CAUSAL)
+            assert torch.allclose(y[row], alone[0, kept:], atol=1e-12)
+
+
+def test_positions_count_real_tokens():
+    keep = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 0]], dtype=torch.bool)
+    assert positions(3, CPU).tolist() == [0, 1, 2]
+    assert positions(4, CPU, keep=keep).tolist() == [[0, 0, 0, 1], [0, 1, 2, 2]]
+    cache = KeyValueCache()
+    cache.extend(*kv(4, rows=2), keep)
+    asking, answering = all_positions(2, CPU, cache=cache)
+    assert asking.tolist() == [[2, 3], [3, 4]]
+    assert answering.tolist() == [[0, 0, 0, 1, 2, 3], [0, 1, 2, 2, 3, 4]]
+
+
+def test_padding_that_comes_later_makes_a_plain_cache_ragged():
+    cache = KeyValueCache()
+    cache.extend(*kv(2, rows=2))
+    _, _, keep = cache.extend(*kv(2, rows=2), torch.tensor([[True, False], [True, True]]))
+    assert keep.tolist() == [[True, True, True, False], [True] * 4]
+
+
+def test_a_cache_refuses_another_batch_and_a_memory():
+    cache = KeyValueCache()
+    cache.extend(*kv(2, rows=2))
+    with pytest.raises(ShapeError, match="3 rows"):
+        cache.extend(*kv(1, rows=3))
+    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 3, 8)
+    with pytest.raises(UnsupportedError, match="cross-attention"):
+        module(x, x, cache=module.new_cache())
+
+
+def test_a_bias_over_cached_keys_has_their_length():
+    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 5, 8)
+    bias = torch.randn(5, 5)
+    full = module(x, mask=Mask(causal=True, bias=bias))
+    cache = module.new_cache()
+    with torch.no_grad():
+        module(x[:, :3], mask=Mask(causal=True, bias=bias[:3, :3]), cache=cache)
+        last = module(x[:, 3:], mask=Mask(causal=True, bias=bias[3:]), cache=cache)
+    assert torch.allclose(last, full[:, 3:], atol=1e-6)

@@ -1,0 +1,81 @@
+"""Hard attention: one value per query, and what learns through the choice."""
+
+import math
+
+import pytest
+import torch
+
+import weft
+from weft.blocks import CAUSAL, HardLookup, Mask
+
+
+def tensors(requires_grad=True):
+    q, k, v = (torch.randn(1, 2, n, 4, dtype=torch.float64, requires_grad=requires_grad) for n in (5, 7, 7))
+    return q, k, v
+
+
+@pytest.mark.parametrize("learning", ["argmax", "straight-through", "gumbel"])
+def test_each_query_takes_exactly_one_value(learning):
+    q, k, v = tensors()
+    out = HardLookup(learning=learning).eval()(q, k, v)
+    best = (q @ k.transpose(-1, -2)).argmax(-1)
+    expected = torch.stack([v[0, h, best[0, h]] for h in range(2)])[None]
+    assert torch.allclose(out, expected, atol=1e-14)
+
+
+def test_it_is_the_limit_of_softmax_attention():
+    q, k, v = tensors(requires_grad=False)
+    hard = weft.attention(q, k, v, kind="hard")
+    assert torch.allclose(weft.attention(q, k, v, beta=1e4), hard, atol=1e-9)
+    assert torch.equal(weft.attention(q, k, v, beta=math.inf), hard)
+
+
+def test_argmax_passes_no_gradient_to_queries_and_keys():
+    q, k, v = tensors()
+    out = HardLookup(learning="argmax")(q, k, v)
+    grads = torch.autograd.grad(out.sum(), (q, k, v), allow_unused=True, materialize_grads=True)
+    assert (grads[0] == 0).all()
+    assert (grads[1] == 0).all()  # the selected key too
+    chosen = torch.zeros(1, 2, 7, dtype=torch.float64)
+    for h in range(2):
+        for best in (q @ k.transpose(-1, -2)).argmax(-1)[0, h]:
+            chosen[0, h, best] += 1
+    assert torch.equal(grads[2], chosen[..., None].expand_as(v))
+
+
+def test_straight_through_learns_as_the_softmax_would():
+    q, k, v = tensors()
+    upstream = torch.randn(1, 2, 5, 4, dtype=torch.float64)
+    hard = torch.autograd.grad(HardLookup(learning="straight-through")(q, k, v), (q, k), upstream)
+    soft = torch.autograd.grad(weft.attention(q, k, v), (q, k), upstream)
+    for ours, expected in zip(hard, soft, strict=True):
+        assert torch.allclose(ours, expected, atol=1e-12)
+
+
+def test_gumbel_draws_with_the_softmax_probabilities():
+    q, k = torch.randn(1, 1, 1, 4, dtype=torch.float64), torch.randn(1, 1, 5, 4, dtype=torch.float64)
+    lookup = HardLookup(learning="gumbel").train()
+    one_hot = torch.eye(5, dtype=torch.float64)[None, None]
+    draws = 4000
+    counts = lookup(q.expand(1, 1, draws, 4), k, one_hot)[0, 0].detach().round().mean(0)
+    expected = (q @ k.transpose(-1, -2) / 2).softmax(-1)[0, 0, 0]
+    assert ((counts - expected).abs() < 4 * (expected * (1 - expected) / draws).sqrt()).all()
+
+
+def test_gumbel_in_training_never_draws_what_is_forbidden():
+    lookup = HardLookup(learning="gumbel").train()
+    q = torch.randn(4, 2, 6, 4)
+    one_hot = torch.eye(6).expand(4, 2, 6, 6)
+    for _ in range(20):
+        drawn = lookup(q, q, one_hot, CAUSAL).detach()
+        assert (drawn.triu(1).abs() < 1e-6).all()
+        assert torch.allclose(drawn.sum(-1), torch.ones(4, 2, 6), atol=1e-6)
+
+
+def test_nothing_to_choose_from_gives_zero():
+    q = torch.randn(1, 1, 3, 4, requires_grad=True)
+    for learning in ("argmax", "straight-through", "gumbel"):
+        out = HardLookup(learning=learning)(q, q, q, Mask(keep=torch.zeros(1, 3, dtype=torch.bool)))
+        assert (out == 0).all()
+        (gradient,) = torch.autograd.grad(out.sum(), q)
+        assert gradient.isfinite().all()
