@@ -77,12 +77,12 @@ class WeightTable:
                 _check_tied(foreign, name, row.same_as.format(**numbers))
             elif isinstance(row, Row):
                 targets = [target.format(**numbers) for target in row.targets]
-                _refuse_leftovers([t for t in targets if t not in shapes], f"{name!r} fills {{}}, not in this model")
+                _refuse([t for t in targets if t not in shapes], f"{name!r} fills", "not in this model")
                 for target, part in zip(targets, _split(row, name, tensor, targets, shapes), strict=True):
                     if target in ours:
                         raise WeightsError(f"{name!r} and another tensor both fill {target!r}")
                     ours[target] = part
-        _refuse_leftovers([name for name in shapes if name not in ours], "nothing in the file fills {}")
+        _refuse([name for name in shapes if name not in ours], "nothing in the file fills")
         return ours
 
     def write(self, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -94,11 +94,11 @@ class WeightTable:
                 continue
             for numbers in _numbers_of(row.targets[0], ours):
                 targets = [target.format(**numbers) for target in row.targets]
-                _refuse_leftovers([t for t in targets if t not in ours], f"row {row.foreign!r} needs {{}}")
+                _refuse([t for t in targets if t not in ours], f"row {row.foreign!r} needs")
                 whole = torch.cat([ours[t] for t in targets]) if len(targets) > 1 else ours[targets[0]]
                 foreign[row.foreign.format(**numbers)] = row.turn(whole)
                 used.update(targets)
-        _refuse_leftovers([name for name in ours if name not in used], "no row of the table writes {}")
+        _refuse([name for name in ours if name not in used], "no row of the table writes")
         return foreign
 
     def _row_for(self, name: str) -> tuple[Row | Tied | Ignored, dict[str, str]]:
@@ -126,10 +126,11 @@ def _numbers_of(template: str, names: Mapping[str, Tensor]) -> list[dict[str, st
     return [match.groupdict() for name in names if (match := pattern.fullmatch(name))]
 
 
-def _refuse_leftovers(names: Sequence[str], sentence: str) -> None:
+def _refuse(names: Sequence[str], before: str, after: str = "") -> None:
+    """Raise if there are such names, with the first of them in a sentence."""
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        raise WeightsError(sentence.format(repr(names[0]) + more))
+        raise WeightsError(f"{before} {names[0]!r}{more}{', ' + after if after else ''}")
 
 
 def _check_tied(foreign: Mapping[str, Tensor], name: str, other: str) -> None:

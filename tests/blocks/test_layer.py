@@ -1,0 +1,158 @@
+"""The one layer, its residuals, feed-forward parts and norms."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from weft.blocks import (
+    CAUSAL,
+    Attention,
+    Chain,
+    FeedForward,
+    FeedForwardConfig,
+    GatedFeedForward,
+    LayerNorm,
+    Layers,
+    NormConfig,
+    PostNorm,
+    PreNorm,
+    QKNorm,
+    RMSNorm,
+    Rotary,
+    SoftmaxLookup,
+    TransformerLayer,
+)
+from weft.errors import ConfigError, ShapeError
+
+
+def layer(residual=PreNorm, cross=False, width=16):
+    def attention():
+        return Attention(width, heads=2, lookup=SoftmaxLookup())
+
+    return TransformerLayer(
+        attention=attention(),
+        attention_residual=residual(LayerNorm(width)),
+        feed_forward=FeedForward(width, 32),
+        feed_forward_residual=residual(LayerNorm(width)),
+        cross_attention=attention() if cross else None,
+        cross_residual=residual(LayerNorm(width)) if cross else None,
+    )
+
+
+def test_the_layer_is_its_parts():
+    x = torch.randn(2, 5, 16)
+    pre, post = layer(PreNorm), layer(PostNorm)
+    h = x + pre.attention(pre.attention_residual.norm(x))
+    assert torch.equal(pre(x), h + pre.feed_forward(pre.feed_forward_residual.norm(h)))
+    h = post.attention_residual.norm(x + post.attention(x))
+    assert torch.equal(post(x), post.feed_forward_residual.norm(h + post.feed_forward(h)))
+
+
+def test_parameter_names_do_not_depend_on_where_the_norm_stands():
+    assert layer(PreNorm).state_dict().keys() == layer(PostNorm).state_dict().keys()
+
+
+def test_layers_stack_and_cache():
+    stack = Layers(layer() for _ in range(3)).double()
+    x = torch.randn(2, 11, 16, dtype=torch.float64)
+    full = stack(x, mask=CAUSAL)
+    assert full.shape == x.shape
+    caches = stack.new_caches()
+    with torch.no_grad():
+        parts = [stack(piece, mask=CAUSAL, caches=caches) for piece in x.split(3, 1)]
+    assert torch.allclose(torch.cat(parts, 1), full, atol=1e-12)
+    assert "2.attention.query.weight" in stack.state_dict()
+    with pytest.raises(ShapeError, match="2 caches for 3 layers"):
+        stack(x, caches=caches[:2])
+
+
+def test_a_decoder_layer_reads_its_memory():
+    decoder, x, memory = layer(cross=True), torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    y = decoder(x, memory=memory)
+    assert y.shape == x.shape
+    assert not torch.allclose(decoder(x, memory=memory.flip(0)), y)
+
+
+def test_memory_and_cross_attention_belong_together():
+    x = torch.randn(1, 3, 16)
+    with pytest.raises(ShapeError, match="no memory was given to a layer with cross-attention"):
+        layer(cross=True)(x)
+    with pytest.raises(ShapeError, match="a memory was given to a layer without cross-attention"):
+        layer()(x, memory=x)
+    with pytest.raises(ConfigError, match="both or neither"):
+        TransformerLayer(
+            attention=nn.Identity(),
+            attention_residual=PreNorm(nn.Identity()),
+            feed_forward=nn.Identity(),
+            feed_forward_residual=PreNorm(nn.Identity()),
+            cross_attention=nn.Identity(),
+        )
+
+
+def test_residual_dropout_acts_on_the_branch_alone():
+    residual, x = PreNorm(nn.Identity(), dropout=0.5), torch.ones(1, 1, 1000)
+    y = residual(x, lambda h: h)
+    assert set(y.unique().tolist()) == {1.0, 3.0}
+    assert torch.equal(residual.eval()(x, lambda h: h), 2 * x)
+
+
+@pytest.mark.parametrize("activation", ["relu", "squared-relu", "gelu", "gelu-tanh", "silu"])
+def test_feed_forward_is_its_formula(activation):
+    act = {
+        "relu": F.relu,
+        "squared-relu": lambda z: F.relu(z) ** 2,
+        "gelu": F.gelu,
+        "gelu-tanh": lambda z: F.gelu(z, approximate="tanh"),
+        "silu": F.silu,
+    }[activation]
+    x = torch.randn(2, 3, 8)
+    plain = FeedForward(8, 20, activation=activation)
+    assert torch.allclose(plain(x), plain.down(act(plain.up(x))))
+    gated = GatedFeedForward(8, 20, activation=activation)
+    assert torch.allclose(gated(x), gated.down(act(gated.gate(x)) * gated.up(x)))
+
+
+def test_feed_forward_acts_on_each_position_alone():
+    x = torch.randn(1, 6, 8, requires_grad=True)
+    (gradient,) = torch.autograd.grad(FeedForward(8, 32)(x)[0, 2].sum(), x)
+    assert (gradient[0, [0, 1, 3, 4, 5]] == 0).all()
+    assert gradient[0, 2].abs().max() > 0
+
+
+def test_norms_are_their_formulas():
+    x = torch.randn(4, 9, dtype=torch.float64) * 3 + 1
+    ours, theirs = LayerNorm(9).double(), nn.LayerNorm(9).double()
+    theirs.load_state_dict(ours.state_dict())
+    assert torch.equal(ours(x), theirs(x))
+    assert "bias" not in LayerNorm(9, bias=False).state_dict()
+    rms = RMSNorm(9, eps=1e-6).double()
+    assert torch.allclose(rms(x), x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt())
+    assert torch.allclose(rms(x), nn.RMSNorm(9, eps=1e-6).double()(x))
+
+
+def test_rms_norm_squares_half_precision_in_float32():
+    x = torch.full((1, 4), 300.0, dtype=torch.float16)  # 300² is beyond float16
+    assert torch.allclose(RMSNorm(4).half()(x).float(), torch.ones(1, 4), atol=1e-3)
+
+
+def test_configs_build_their_modules():
+    assert isinstance(NormConfig.pick("rms").build(8), RMSNorm)
+    assert NormConfig.pick({"kind": "layer", "bias": False}).build(8).bias is None
+    assert FeedForwardConfig.pick("plain").build(8).up.out_features == 32
+    gated = FeedForwardConfig.pick({"kind": "gated", "ff_width": 20, "activation": "gelu"}).build(8)
+    assert (gated.gate.out_features, gated.activation) == (20, "gelu")
+
+
+def test_qk_modules_chain_in_their_order():
+    x = torch.randn(2, 6, 16)
+    chain = Attention(16, heads=2, lookup=SoftmaxLookup(), qk=Chain([QKNorm(8), Rotary(8)]))
+    plain = Attention(16, heads=2, lookup=SoftmaxLookup())
+    plain.load_state_dict(chain.state_dict(), strict=False)
+    assert not torch.allclose(chain(x), plain(x))
+    q = torch.randn(1, 2, 6, 8)
+    at = torch.arange(6)
+    norm, rotary = QKNorm(8), Rotary(8)
+    expected = rotary(*norm(q, q, at), at)
+    assert all(torch.equal(a, b) for a, b in zip(Chain([norm, rotary])(q, q, at), expected, strict=True))
+    assert torch.allclose(norm(q, q, None)[0].square().mean(-1), torch.ones(1, 2, 6), atol=1e-4)

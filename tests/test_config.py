@@ -1,0 +1,169 @@
+"""Settings: checked, frozen, to and from dict, TOML and the command line, and they speak."""
+
+import dataclasses
+import json
+import math
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.config import Choice, Config, Positive, Share, Size
+from weft.errors import ConfigError
+
+
+class ShapeConfig(Choice):
+    """A menu for these tests."""
+
+
+class Circle(ShapeConfig, kind="circle", aliases=("round",)):
+    radius: float = 1.0
+    colour: str = "red"
+
+
+class Polygon(ShapeConfig, kind="polygon"):
+    corners: Size = 3
+    colour: str = "red"
+
+
+class Picture(Config):
+    width: Size
+    title: str = "untitled"
+    dropout: Share = 0.0
+    beta: Positive | None = None
+    style: Literal["plain", "bold"] = "plain"
+    visible: bool = True
+    shape: ShapeConfig = Circle()
+    sizes: tuple[int, ...] = (1, 2)
+    more: tuple[ShapeConfig, ...] = ()
+
+    def check(self):
+        if self.width == 13:
+            raise ConfigError("width = 13", expected="a luckier number")
+
+
+def test_values_are_kept_and_fitted():
+    picture = Picture(width=3, dropout=0, shape={"kind": "polygon", "corners": 5}, sizes=[4, 5], more=["round"])
+    assert picture.dropout == 0.0
+    assert isinstance(picture.dropout, float)
+    assert picture.shape == Polygon(corners=5)
+    assert picture.sizes == (4, 5)
+    assert picture.more == (Circle(),)
+
+
+def test_configs_are_frozen_and_hashable():
+    picture = Picture(width=3)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        picture.width = 4
+    assert hash(picture) == hash(Picture(width=3))
+
+
+def test_repr_is_short():
+    assert repr(Picture(width=3, shape=Circle(radius=2))) == "Picture(width=3, shape=Circle(radius=2.0))"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"widht": 3}, ["unknown field 'widht'", "did you mean 'width'?"]),
+        ({}, ["needs 'width'"]),
+        ({"width": "3"}, ["width = '3'", "a whole number"]),
+        ({"width": 3.5}, ["width = 3.5", "a whole number"]),
+        ({"width": True}, ["width = True", "a whole number"]),
+        ({"width": 0}, ["width = 0", "from 1"]),
+        ({"width": 10**12}, ["width = 1000000000000", "to 2.14748e+09"]),
+        ({"width": 3, "dropout": 1.5}, ["dropout = 1.5", "from 0 to 1"]),
+        ({"width": 3, "beta": -1}, ["beta = -1", "at least 0"]),
+        ({"width": 3, "beta": math.nan}, ["beta = nan"]),
+        ({"width": 3, "style": "blod"}, ["style = 'blod'", "one of plain, bold"]),
+        ({"width": 3, "visible": 1}, ["visible = 1", "true or false"]),
+        ({"width": 3, "shape": "cirlce"}, ["shape: unknown shape kind 'cirlce'", "did you mean 'circle'?"]),
+        ({"width": 3, "shape": {"radius": 2}}, ["shape: no 'kind' given", "circle, polygon"]),
+        ({"width": 3, "shape": {"kind": "circle", "raduis": 2}}, ["shape: unknown field 'raduis'", "'radius'"]),
+        ({"width": 3, "shape": 7}, ["shape = 7"]),
+        ({"width": 3, "sizes": "12"}, ["sizes = '12'", "a list"]),
+        ({"width": 3, "sizes": [1, "x"]}, ["sizes[1] = 'x'"]),
+        ({"width": 3, "title": None}, ["title = None", "text"]),
+        ({"width": 13}, ["width = 13", "a luckier number"]),
+    ],
+)
+def test_mistakes_are_named(fields, words):
+    for make in (lambda: Picture(**fields), lambda: Picture.from_dict(fields)):
+        with pytest.raises(ConfigError) as error:
+            make()
+        assert all(word in str(error.value) for word in words), str(error.value)
+        assert len(str(error.value).splitlines()) <= 3
+        assert error.value.exit_code == 2
+
+
+pictures = st.builds(
+    Picture,
+    width=st.integers(1, 1000).filter(lambda n: n != 13),
+    title=st.text(st.characters(exclude_categories=["Cs"])),
+    beta=st.none() | st.floats(0, allow_nan=False),
+    shape=st.builds(Circle, radius=st.floats(allow_nan=False)) | st.builds(Polygon, corners=st.integers(1, 9)),
+    sizes=st.lists(st.integers(-(2**60), 2**60)),
+    more=st.lists(st.builds(Circle, colour=st.text(st.characters(exclude_categories=["Cs"])))),
+)
+
+
+@given(pictures)
+def test_dict_json_and_toml_round_trip(picture):
+    assert Picture.from_dict(picture.to_dict()) == picture
+    assert Picture.from_dict(json.loads(json.dumps(picture.to_dict()))) == picture
+    assert Picture.from_toml(picture.to_toml()) == picture
+
+
+def test_toml_reads_as_a_person_writes_it():
+    picture = Picture.from_toml('width = 8\nshape = "round"\n')
+    assert picture == Picture(width=8)
+    assert Picture.from_toml('width = 8\n[shape]\nkind = "polygon"\ncorners = 4').shape == Polygon(corners=4)
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        Picture.from_toml("width = ")
+
+
+def test_overrides_as_the_command_line_gives_them():
+    picture = Picture(width=3)
+    changed = picture.override(
+        {
+            "width": "8",
+            "dropout": "0.1",
+            "beta": "none",
+            "visible": "false",
+            "sizes": "7,8",
+            "shape.kind": "polygon",
+            "shape.corners": "6",
+        }
+    )
+    assert changed == Picture(width=8, dropout=0.1, visible=False, sizes=(7, 8), shape=Polygon(corners=6))
+    assert picture.width == 3
+
+
+def test_a_changed_kind_keeps_the_fields_that_both_have():
+    picture = Picture(width=3, shape=Circle(colour="blue"))
+    assert picture.override({"shape.kind": "polygon"}).shape == Polygon(colour="blue")
+    assert picture.override({"shape": "polygon"}).shape == Polygon()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"widht": "3"}, "did you mean 'width'"),
+        ({"width": "three"}, "width = 'three'"),
+        ({"shape.raduis": "3"}, "shape: unknown field 'raduis'"),
+        ({"width.x": "3"}, "'width' has no fields"),
+        ({"shape.kind": "sphere"}, "unknown shape kind"),
+    ],
+)
+def test_wrong_overrides_are_named(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        Picture(width=3).override(changes)
+
+
+def test_a_menu_understands_other_spellings_but_lists_each_kind_once():
+    assert ShapeConfig.menu["round"] is Circle
+    assert list(ShapeConfig.menu) == ["circle", "polygon"]
+    assert ShapeConfig.pick(Circle(radius=3)) == Circle(radius=3)
+    with pytest.raises(ConfigError, match="expected kind 'circle'"):
+        Circle.pick("polygon")

@@ -1,0 +1,90 @@
+"""Weight tables: total (nothing left over, nothing missing) and reversible."""
+
+import pytest
+import torch
+
+from weft.errors import WeightsError
+from weft.weights import Ignored, Row, Tied, WeightTable
+
+TABLE = WeightTable(
+    Row("wte.weight", "tokens.weight"),
+    Row("h.{layer}.attn.weight", tuple(f"layers.{{layer}}.{n}.weight" for n in ("q", "k", "v")), transposed=True),
+    Row("h.{layer}.attn.bias", tuple(f"layers.{{layer}}.{n}.bias" for n in ("q", "k", "v")), transposed=True),
+    Row("h.{layer}.up.{part}", "layers.{layer}.up.{part}"),
+    Tied("head.weight", same_as="wte.weight"),
+    Ignored("h.{layer}.mask"),
+)
+
+
+def ours(layers=12):
+    state = {"tokens.weight": torch.randn(5, 4)}
+    for i in range(layers):
+        for name, rows in (("q", 4), ("k", 2), ("v", 2)):
+            state[f"layers.{i}.{name}.weight"] = torch.randn(rows, 4)
+            state[f"layers.{i}.{name}.bias"] = torch.randn(rows)
+        state[f"layers.{i}.up.0"] = torch.randn(3)
+    return state
+
+
+def shapes(state):
+    return {name: tensor.shape for name, tensor in state.items()}
+
+
+def test_there_and_back_is_bit_equal():
+    state = ours()
+    foreign = TABLE.write(state)
+    assert foreign["h.11.attn.weight"].shape == (4, 8)
+    assert foreign["h.11.attn.weight"].is_contiguous()
+    assert torch.equal(foreign["h.3.attn.weight"][:, 4:6].t(), state["layers.3.k.weight"])
+    again = TABLE.read(foreign, shapes(state))
+    assert again.keys() == state.keys()
+    assert all(torch.equal(again[name], state[name]) for name in state)
+
+
+def test_tied_and_ignored_tensors_are_read_and_not_written():
+    state = ours(1)
+    foreign = TABLE.write(state)
+    foreign |= {"h.0.mask": torch.ones(9), "head.weight": state["tokens.weight"].clone()}
+    assert TABLE.write(TABLE.read(foreign, shapes(state))).keys() == foreign.keys() - {"h.0.mask", "head.weight"}
+    foreign["head.weight"][0, 0] += 1
+    with pytest.raises(WeightsError, match=r"'head.weight' differs from 'wte.weight'"):
+        TABLE.read(foreign, shapes(state))
+
+
+def changed(change):
+    state = ours(2)
+    foreign = TABLE.write(state)
+    change(foreign)
+    return foreign, shapes(state)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f.update(stranger=torch.ones(1)), "holds a tensor 'stranger'"),
+        (lambda f: f.update({"h.01.mask": torch.ones(1)}), "holds a tensor 'h.01.mask'"),
+        (lambda f: f.pop("h.1.attn.bias"), "nothing in the file fills 'layers.1.q.bias' and 2 more"),
+        (lambda f: f.update({"h.2.up.0": torch.ones(3)}), "'h.2.up.0' fills 'layers.2.up.0', not in this model"),
+        (lambda f: f.update({"wte.weight": torch.ones(6, 4)}), r"shape \(6, 4\)\nexpected \(5, 4\) for tokens.weight"),
+        (lambda f: f.update({"h.0.attn.weight": torch.ones(8, 4)}), r"shape \(8, 4\)\nexpected \(4, 8\)"),
+    ],
+)
+def test_what_does_not_match_is_named(change, words):
+    foreign, expected = changed(change)
+    with pytest.raises(WeightsError, match=words):
+        TABLE.read(foreign, expected)
+
+
+def test_two_tensors_for_one_place_are_refused():
+    table = WeightTable(Row("a", "x"), Row("b", "x"))
+    with pytest.raises(WeightsError, match="both fill 'x'"):
+        table.read({"a": torch.ones(1), "b": torch.ones(1)}, {"x": (1,)})
+
+
+def test_a_parameter_that_no_row_writes_is_named():
+    with pytest.raises(WeightsError, match="no row of the table writes 'extra'"):
+        TABLE.write(ours(1) | {"extra": torch.ones(1)})
+    state = ours(1)
+    del state["layers.0.v.weight"]
+    with pytest.raises(WeightsError, match=r"row 'h.\{layer\}.attn.weight' needs 'layers.0.v.weight'"):
+        TABLE.write(state)
