@@ -1,6 +1,7 @@
 """The numbers: softmax attention against float64 loops, and what breaks software like this."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -185,13 +186,21 @@ def test_explicit_path_errs_at_most_twice_as_much_as_plain_torch(length, mask_na
 def test_a_row_with_nothing_to_attend_to_is_zero_with_finite_gradients():
     q, k, v = (torch.randn(2, 2, 5, 4, requires_grad=True) for _ in range(3))
     allow = torch.ones(5, 5, dtype=torch.bool).tril(-1)  # the first row sees nothing
-    for mask in (Mask(allow=allow), Mask(allow=allow, bias=torch.randn(5, 5)), Mask(keep=torch.zeros(2, 5).bool())):
-        out = weft.attention(q, k, v, mask=mask)
-        assert (out[:, :, 0] == 0).all()
-        assert all(g.isfinite().all() for g in torch.autograd.grad(out.square().sum(), (q, k, v)))
-        weights = SoftmaxLookup().weights(q, k, mask)
-        assert (weights[:, :, 0] == 0).all()
-        assert all(g.isfinite().all() for g in torch.autograd.grad(weights.square().sum(), (q, k)))
+    masks = [
+        Mask(allow=allow),
+        Mask(allow=allow, bias=torch.randn(5, 5)),
+        Mask(bias=torch.zeros(5, 5).masked_fill(~allow, -torch.inf)),
+        Mask(keep=torch.zeros(2, 5, dtype=torch.bool)),
+    ]
+    # anomaly mode: not even on its way may a gradient be NaN
+    with warnings.catch_warnings(action="ignore"), torch.autograd.detect_anomaly():
+        for mask in masks:
+            out = weft.attention(q, k, v, mask=mask)
+            assert (out[:, :, 0] == 0).all()
+            assert all(g.isfinite().all() for g in torch.autograd.grad(out.square().sum(), (q, k, v)))
+            weights = SoftmaxLookup().weights(q, k, mask)
+            assert (weights[:, :, 0] == 0).all()
+            assert all(g.isfinite().all() for g in torch.autograd.grad(weights.square().sum(), (q, k)))
 
 
 @pytest.mark.parametrize("garbage", [torch.nan, torch.inf, 1e30, 1e10])

@@ -229,6 +229,7 @@ def a_bias_of_minus_infinity_forbids(config: AttentionConfig) -> None:
     module = build(config)
     x = random(2, 8, WIDTH)
     allow = random(8, 8, seed=5) > -0.5
+    allow[3] = False
     bias = torch.zeros(8, 8, dtype=x.dtype).masked_fill(~allow, -torch.inf)
     biased = run(module, x, mask=Mask(bias=bias))
     assert_close(biased, run(module, x, mask=Mask(allow=allow)))
@@ -241,6 +242,7 @@ def cross_attention_reads_the_memory_alone(config: AttentionConfig) -> None:
     x, memory = random(2, 5, WIDTH), random(2, 9, WIDTH, seed=3)
     keep = torch.ones(2, 9, dtype=torch.bool)
     keep[0, 4:] = False
+    memory[0, 4:] = torch.nan
     y = run(module, x, memory, mask=Mask(keep=keep))
     assert_close(y[:1], run(module, x[:1], memory[:1, :4]))
     assert_close(y[:, 2:3], run(module, x[:, 2:3], memory, mask=Mask(keep=keep)))
@@ -347,5 +349,3 @@ def in_chunks(module: nn.Module, x: Tensor, chunk: int, keep: Tensor | None = No
             mask = CAUSAL if keep is None else replace(CAUSAL, keep=keep[:, start : start + chunk])
             parts.append(run(module, x[:, start : start + chunk], mask=mask, cache=cache))
     return torch.cat(parts, 1)
-
-

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from conformance.attention_checks import assert_close, padded_batch, random
 from torch import Tensor, nn
 
+from conformance.attention_checks import assert_close, padded_batch, random
 from weft.blocks import Attention, KeyValueCache, Mask, PositionConfig, SoftmaxLookup, all_positions
 from weft.errors import ShapeError
 

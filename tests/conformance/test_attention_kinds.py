@@ -1,8 +1,8 @@
 """Every attention kind, found by itself, against the whole list of checks."""
 
 import pytest
-from conformance import attention_checks
 
+from conformance import attention_checks
 from weft.blocks import AttentionConfig
 
 # A kind in other dress is another thing to check: fewer key/value heads, free widths, other options.

@@ -1,8 +1,8 @@
 """Every position kind, found by itself, against the whole list of checks."""
 
 import pytest
-from conformance import position_checks
 
+from conformance import position_checks
 from weft.blocks import Position, PositionConfig
 
 MORE = {"relative": [{"two_way": False}, {"buckets": 8, "max_distance": 20}], "rotary": [{"base": 100.0}]}

@@ -4,6 +4,7 @@ softargmax(β·q·k). The 2017 kind (Vaswani et al., "Attention Is All You Need"
 from __future__ import annotations
 
 import math
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float

@@ -1,0 +1,126 @@
+"""Break the code on purpose, one thing at a time: some test must fail for each.
+
+python tests/mutations.py            all mutants (about a minute); exit 1 if one survives
+python tests/mutations.py rotary     those whose name contains the word
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ["tests/blocks", "tests/conformance", "tests/parity/test_torch.py", "tests/analysis"]
+PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
+MUTANTS = [
+    Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
+    Mutant("scale: fused kernel forgets beta", SOFTMAX, "is_causal=causal, scale=beta", "is_causal=causal, scale=None"),
+    Mutant("scale: masked kernel forgets beta", SOFTMAX, "dropout_p=dropout, scale=beta", "dropout_p=dropout"),
+    Mutant("causal offset: one too far", BASE, "tril(answering - asking)", "tril(answering - asking + 1)"),
+    Mutant("causal offset: one too near", BASE, "tril(answering - asking)", "tril(answering - asking - 1)"),
+    Mutant("causal offset: top-left", BASE, "tril(answering - asking)", "tril()"),
+    Mutant("causal offset: SDPA's flag with a cache", SOFTMAX, "and asking in (1, answering)", "and True"),
+    Mutant("causal: the flag is dropped", SOFTMAX, "is_causal=causal", "is_causal=False"),
+    Mutant("rotary sign: one half", "position/rotary.py", "first * cos - second * sin", "first * cos + second * sin"),
+    Mutant("rotary sign: keys the other way", "position/rotary.py", "_turn(key, cos, sin)", "_turn(key, cos, -sin)"),
+    Mutant("rotary: queries only", "position/rotary.py", "_turn(query, cos, sin), _turn(key, cos, sin)",
+           "_turn(query, cos, sin), key"),
+    Mutant("positions: the cache is forgotten", "cache.py", "0 if cache is None else cache.start", "0"),
+    Mutant("positions: padding counts", "cache.py", "start + (keep.cumsum(1) - 1).clamp(min=0)",
+           "start + torch.arange(count, device=device) + 0 * keep"),
+    Mutant("padding: keep is not applied", BASE, "parts.append(self.keep[:, None, None, :])", "pass"),
+    Mutant("padding: garbage is not cleared", HEADS, "x = x.masked_fill(padding, 0.0)", "pass"),
+    Mutant("padding: garbage in the memory", HEADS, "memory = memory.masked_fill(padding, 0.0)", "pass"),
+    Mutant("padding: garbage in weft.attention", "attention/functional.py",
+           "key, value = key.masked_fill(padding, 0.0), value.masked_fill(padding, 0.0)", "pass"),
+    Mutant("padding: forgotten by the cache", "cache.py", "else keep\n        self._keep", "else keep | True\n        self._keep"),
+    Mutant("fully masked row: opened and not cleared", SOFTMAX, "heads if empty is None else heads.masked_fill(empty, 0.0)",
+           "heads"),
+    Mutant("fully masked row: explicit path, NaN", SOFTMAX, "~allowed & allowed.any(-1, keepdim=True)", "~allowed"),
+    Mutant("fully masked row: explicit path, not cleared", SOFTMAX, ".softmax(-1).masked_fill(~allowed, 0.0)",
+           ".softmax(-1)"),
+    Mutant("fully masked row: hard", "attention/hard.py",
+           "chosen = chosen.masked_fill(~allowed.any(-1, keepdim=True), 0.0)", "pass"),
+    Mutant("bias: dropped by the fused path", SOFTMAX, "(None if mask.bias is None else mask.bias.to(like.dtype)), None",
+           "None, None"),
+    Mutant("bias: −∞ does not forbid", BASE, "parts.append(self.bias != -torch.inf)", "pass"),
+    Mutant("maps: the wrong weights are shown", SOFTMAX, "return softargmax(scores, beta, mask",
+           "return softargmax(scores, 1.01 * beta, mask"),
+    Mutant("heads: key/value heads in the wrong order", BASE, "kv.repeat_interleave(heads // groups, dim=1)",
+           "kv.repeat(1, heads // groups, 1, 1)"),
+    Mutant("cross-attention reads itself", HEADS, "source = x if memory is None else memory\n        query",
+           "source = x\n        query"),
+    Mutant("hard: worst instead of best", "attention/hard.py", "masked_fill(~allowed, -torch.inf)).argmax(-1)",
+           "masked_fill(~allowed, torch.inf)).argmin(-1)"),
+    Mutant("hard: gradient through the choice is lost", "attention/hard.py", "(soft - soft.detach())",
+           "(soft.detach() - soft.detach())"),
+    Mutant("cache: rewinding forgets one too few", "cache.py", "kept.cumsum(1) <= limit", "kept.cumsum(1) <= limit + 1"),
+    Mutant("cache: growth loses what was there", "cache.py", "self._key[:, :, : self.length] = old_key", "pass"),
+    Mutant("pre-norm without its residual", "residual.py", "x + self.dropout(branch(self.norm(x)))",
+           "self.dropout(branch(self.norm(x)))"),
+    Mutant("post-norm before the branch", "residual.py", "self.norm(x + self.dropout(branch(x)))",
+           "x + self.dropout(branch(self.norm(x)))"),
+    Mutant("ALiBi rewards distance", "position/alibi.py", "return -slope", "return slope"),
+    Mutant("relative: ahead and behind swapped", "position/relative.py", "(ahead > 0) * buckets", "(ahead < 0) * buckets"),
+    Mutant("sinusoids: sine and cosine swapped", "position/sinusoidal.py", "[angles.sin(), angles.cos()]",
+           "[angles.cos(), angles.sin()]"),
+    Mutant("RMS norm takes the sum", "norm.py", "square().mean(-1", "square().sum(-1"),
+]  # fmt: skip
+
+
+def pytest_exit_code(source: Path) -> int:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *TESTS]
+    env = os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False).returncode
+
+
+def try_mutant(mutant: Mutant | None) -> str:
+    """'killed', or what went wrong. Without a mutant: the tests must pass on a plain copy."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        if mutant is not None:
+            path = source / "weft" / "blocks" / mutant.file
+            text = path.read_text(encoding="utf-8")
+            if text.count(mutant.old) != 1:
+                return f"STALE: its line stands {text.count(mutant.old)} times in {mutant.file}"
+            path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        code = pytest_exit_code(source)
+    expected = PASSED if mutant is None else FAILED
+    return "killed" if code == expected else "SURVIVED" if code == PASSED else f"BROKEN (pytest exit code {code})"
+
+
+def main() -> int:
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [mutant for mutant in MUTANTS if word in mutant.name]
+    with ThreadPoolExecutor(2) as pool:
+        verdicts = list(pool.map(try_mutant, [None, *chosen]))
+    if verdicts[0] != "killed":
+        print("the tests do not pass on the code as it is: nothing can be said about mutants")
+        return 1
+    for mutant, verdict in zip(chosen, verdicts[1:], strict=True):
+        print(f"{verdict:<10} {mutant.name}")
+    killed = verdicts[1:].count("killed")
+    print(f"{killed} of {len(chosen)} mutants killed")
+    return 0 if killed == len(chosen) and chosen else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
