@@ -8,7 +8,7 @@ from weft.blocks import AttentionConfig
 # A kind in other dress is another thing to check: fewer key/value heads, free widths, other options.
 DRESSES = [{}, {"heads": 4, "kv_heads": 2, "head_width": 4}, {"heads": 3, "head_width": 6, "value_width": 5}]
 MORE = {
-    "softmax": [{"beta": 1.0}, {"beta": float("inf")}],
+    "softmax": [{"beta": 1.0}, {"beta": 0.0}, {"beta": float("inf")}],
     "hard": [{"learning": "argmax"}, {"learning": "gumbel"}],
 }
 

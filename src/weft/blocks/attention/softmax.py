@@ -70,7 +70,7 @@ class SoftmaxLookup(Lookup):
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         beta = self._beta(query)
         dropout = self.dropout if self.training else 0.0
-        if math.isinf(beta):
+        if beta == 0 or math.isinf(beta):  # the kernel scales −∞ and 0 too, and would give NaN
             weights = F.dropout(self.weights(query, key, mask), dropout)
             return weights @ spread(value, query.shape[1])
         asking, answering = query.shape[2], key.shape[2]

@@ -1,0 +1,108 @@
+"""Every command and every snippet in README and docs is executed."""
+
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+import types
+from pathlib import Path
+
+import pytest
+
+from conformance import attention_checks
+from weft.blocks import AttentionConfig
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page, language):
+    return [body for tag, body in FENCE.findall(page.read_text(encoding="utf-8")) if tag == language]
+
+
+@contextlib.contextmanager
+def menu_as_it_was():
+    """A page may define a kind of its own; it must not stay for other tests."""
+    before = dict(AttentionConfig.menu)
+    try:
+        yield
+    finally:
+        for kind in set(AttentionConfig.menu) - set(before):
+            del AttentionConfig.menu[kind]
+
+
+def execute(page):
+    """All Python of a page, as one program from top to bottom."""
+    module = sys.modules["page"] = types.ModuleType("page")
+    for body in blocks(page, "python"):
+        exec(compile(body, str(page), "exec", dont_inherit=True), vars(module))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_snippets_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with menu_as_it_was():
+        execute(page)
+
+
+def test_the_guides_own_kind_passes_the_conformance_suite():
+    with menu_as_it_was():
+        execute(ROOT / "docs/guides/add-an-attention.md")
+        for config in (AttentionConfig.pick("top-k"), AttentionConfig.pick({"kind": "top-k", "k": 2, "heads": 1})):
+            for check in attention_checks.ALL.values():
+                check(config)
+
+
+def commands(page):
+    for body in blocks(page, "console"):
+        for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            yield command.split("  #")[0].strip(), output
+
+
+COMMANDS = [pytest.param(c, out, id=f"{p.name}: {c}") for p in PAGES for c, out in commands(p)]
+
+
+@pytest.mark.parametrize(("command", "output"), COMMANDS)
+def test_commands_work(command, output, tmp_path):
+    words = shlex.split(command)
+    if words[0] == "make":  # these run this very suite or set it up; their targets must exist
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in words[1:])
+    elif "venv" in words:
+        assert words[1:3] == ["-m", "venv"]
+    elif "pip" in words:
+        check_pip_line(words)
+    else:
+        assert words[0].removeprefix(".venv/bin/") == "weft", f"do not know how to check {command!r}"
+        env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
+        result = subprocess.run(
+            [sys.executable, "-m", "weft", *words[1:]],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+        )
+        if output.strip():
+            assert result.stdout.strip() == output.strip()
+
+
+def check_pip_line(words):
+    assert words[1:4] == ["-m", "pip", "install"]
+    assert words[words.index("-c") + 1] == "constraints.txt"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extras in re.findall(r"\.\[([\w,]+)\]", " ".join(words)):
+        assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    for pinned in (word for word in words if "==" in word):
+        assert pinned in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
