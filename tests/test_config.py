@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config import Choice, Config, Positive, Share, Size
+from weft.blocks import FeedForwardConfig, NormConfig
+from weft.config import Amount, Choice, Config, Positive, Share, Size
 from weft.errors import ConfigError
 
 
@@ -31,7 +32,12 @@ class Picture(Config):
     width: Size
     title: str = "untitled"
     dropout: Share = 0.0
-    beta: Positive | None = None
+    beta: Amount | None = None
+    clip: Positive | None = 1.0
+    size: Size | Literal["auto"] = "auto"
+    pair: tuple[float, int] = (0.5, 1)
+    layers: ShapeConfig | tuple[ShapeConfig, ...] | None = None
+    level: Literal[1, 2, 4] = 1
     style: Literal["plain", "bold"] = "plain"
     visible: bool = True
     shape: ShapeConfig = Circle()
@@ -86,6 +92,12 @@ def test_repr_is_short():
         ({"width": 3, "sizes": [1, "x"]}, ["sizes[1] = 'x'"]),
         ({"width": 3, "title": None}, ["title = None", "text"]),
         ({"width": 13}, ["width = 13", "a luckier number"]),
+        ({"width": 3, "clip": 0}, ["clip = 0.0", "above 0"]),
+        ({"width": 3, "clip": 10**400}, ["clip = 1000", "a number"]),
+        ({"width": 3, "size": 0}, ["size = 0", "from 1", "or one of auto"]),
+        ({"width": 3, "pair": [1.0, 2, 3]}, ["pair", "a list of 2"]),
+        ({"width": 3, "level": 3}, ["level = 3", "one of 1, 2, 4"]),
+        ({"width": 3, "shape": {"kind": ["circle"]}}, ["shape: unknown shape kind"]),
     ],
 )
 def test_mistakes_are_named(fields, words):
@@ -140,9 +152,42 @@ def test_overrides_as_the_command_line_gives_them():
     assert picture.width == 3
 
 
-def test_a_changed_kind_keeps_the_fields_that_both_have():
+def test_a_changed_kind_keeps_what_was_set_and_has_its_own_defaults():
     picture = Picture(width=3, shape=Circle(colour="blue"))
     assert picture.override({"shape.kind": "polygon"}).shape == Polygon(colour="blue")
+    assert NormConfig.pick("layer").override({"kind": "rms"}) == NormConfig.pick("rms")
+    assert FeedForwardConfig.pick("plain").override({"kind": "gated"}) == FeedForwardConfig.pick("gated")
+
+
+def test_overrides_that_need_their_type_to_be_read():
+    picture = Picture(width=3)
+    assert picture.override({"level": "2"}).level == 2
+    assert picture.override({"size": "5"}).size == 5
+    assert picture.override({"size": "auto"}).size == "auto"
+    assert picture.override({"pair": "2,3"}).pair == (2.0, 3)
+    assert picture.override({"layers": "circle,polygon"}).layers == (Circle(), Polygon())
+    assert picture.override({"layers.kind": "polygon", "layers.corners": "5"}).layers == Polygon(corners=5)
+    assert picture.override({"shape": "polygon", "shape.corners": "7"}).shape == Polygon(corners=7)
+
+
+def test_none_survives_toml_where_it_is_not_the_default():
+    assert Picture.from_toml(Picture(width=3, clip=None).to_toml()).clip is None
+
+
+def test_what_is_not_a_table_of_fields_is_refused():
+    for wrong in ([1], None, {1: 2}):
+        with pytest.raises(ConfigError):
+            Picture.from_dict(wrong)
+        with pytest.raises(ConfigError):
+            ShapeConfig.pick(wrong)
+    with pytest.raises(ConfigError, match="is a menu"):
+        ShapeConfig()
+    with pytest.raises(ConfigError, match=r"use \.pick"):
+        ShapeConfig(kind="circle")
+
+
+def test_text_for_a_kind_alone():
+    picture = Picture(width=3)
     assert picture.override({"shape": "polygon"}).shape == Polygon()
 
 

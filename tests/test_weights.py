@@ -88,3 +88,27 @@ def test_a_parameter_that_no_row_writes_is_named():
     del state["layers.0.v.weight"]
     with pytest.raises(WeightsError, match=r"row 'h.\{layer\}.attn.weight' needs 'layers.0.v.weight'"):
         TABLE.write(state)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (Row("a", "x"), Row("a", "y")),
+        (Row("a", ("x", "x")),),
+        (Row("a.{i}", "x"),),
+        (Row("a.{i}", "x.{j}"),),
+        (Tied("a.{i}", same_as="b"),),
+    ],
+)
+def test_a_table_that_cannot_be_reversed_is_refused(rows):
+    with pytest.raises(WeightsError, match="row 'a"):
+        WeightTable(*rows)
+
+
+def test_parts_of_unequal_shape_and_missing_partners_are_named():
+    with pytest.raises(WeightsError, match="shape"):
+        WeightTable(Row("w", ("a", "b"))).read({"w": torch.ones(4, 3)}, {"a": (2, 3), "b": (2, 7)})
+    with pytest.raises(WeightsError, match="'b', which it repeats, is missing"):
+        WeightTable(Row("b", "x"), Tied("a", same_as="b")).read({"a": torch.ones(1)}, {})
+    with pytest.raises(WeightsError, match="3 axes"):
+        WeightTable(Row("w", "a", transposed=True)).read({"w": torch.ones(2, 2, 2)}, {"a": (2, 2, 2)})

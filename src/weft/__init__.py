@@ -28,7 +28,12 @@ _HOME = {
 __all__ = ["AttentionConfig", "Mask", "WeftError", "attention", "capture"]
 
 
+_PACKAGES = ("analysis", "blocks", "config", "errors", "models", "training", "weights")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"weft.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

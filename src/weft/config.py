@@ -39,20 +39,27 @@ from weft.errors import ConfigError, did_you_mean
 
 @dataclass(frozen=True)
 class Between:
-    """Bounds of a number, both included."""
+    """Bounds of a number, both included unless the low one is `open`."""
 
     low: float
     high: float
+    open: bool = False
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high and not (self.open and value == self.low)
 
     def __str__(self) -> str:
-        return f"from {self.low:g} to {self.high:g}" if self.high < math.inf else f"at least {self.low:g}"
+        if self.high < math.inf:
+            return f"from {self.low:g} to {self.high:g}"
+        return f"above {self.low:g}" if self.open else f"at least {self.low:g}"
 
 
 # The upper bound of a size keeps a stranger's file from asking for absurd memory.
 Size = Annotated[int, Between(1, 2**31)]
 Count = Annotated[int, Between(0, 2**62)]
 Share = Annotated[float, Between(0, 1)]
-Positive = Annotated[float, Between(0, math.inf)]
+Amount = Annotated[float, Between(0, math.inf)]
+Positive = Annotated[float, Between(0, math.inf, open=True)]
 
 
 _HINTS: dict[type, dict[str, Any]] = {}
@@ -72,6 +79,8 @@ def _default(cls: type, name: str) -> Any:
 
 
 def _unknown(name: str, hints: Mapping[str, Any]) -> ConfigError:
+    if name == "kind":
+        return ConfigError("'kind' is no field: it says which class", advice="use .pick({'kind': …, …})")
     return ConfigError(f"unknown field {name!r}", advice=did_you_mean(name, hints))
 
 
@@ -127,11 +136,13 @@ class Config:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`; unknown, missing and ill-typed fields are named."""
+        if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
+            raise ConfigError(f"{cls.__name__} from {data!r}", expected="fields by name")
         return cls(**data)
 
     def to_toml(self) -> str:
-        """TOML text. A field that is `None` is left out: TOML has no word for it."""
-        return "\n".join(_toml_lines(self.to_dict(), ())) + "\n"
+        """TOML text. TOML has no word for `None`: it is "none", and left out where it is the default."""
+        return "\n".join(_toml_lines(_speak_none(self), ())) + "\n"
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -161,8 +172,10 @@ class Config:
             if name not in hints:
                 raise _unknown(name, hints)
         for name, value in here.items():
-            values[name] = _parse(value, hints[name]) if isinstance(value, str) else value
+            values[name] = _fit(_parse(value, hints[name]) if isinstance(value, str) else value, hints[name], name)
         for name, deeper in below.items():
+            if values[name] is None and "kind" in deeper:
+                values[name] = _fit(deeper["kind"], hints[name], name)
             if not isinstance(values[name], Config):
                 raise ConfigError(f"{name}.{next(iter(deeper))}: {name!r} has no fields of its own")
             values[name] = _within(name, functools.partial(values[name].override, deeper))
@@ -185,6 +198,10 @@ class Menu(dict[str, type]):
         if kind in self.aliases:
             return self[self.aliases[kind]]
         raise ConfigError(f"unknown {self.what} kind {kind!r}", advice=did_you_mean(str(kind), [*self, *self.aliases]))
+
+    def find(self, kind: object) -> type:
+        """The class of a kind that came from a file and may be anything."""
+        return self[kind] if isinstance(kind, str) else self.__missing__(str(kind))
 
 
 class Choice(Config):
@@ -213,10 +230,12 @@ class Choice(Config):
         """An entry from its kind, from a dict with its `kind`, or as it is."""
         if isinstance(what, cls):
             return what
-        fields: dict[str, Any] = {"kind": what} if isinstance(what, str) else dict(what)  # type: ignore[arg-type]
+        if not isinstance(what, (str, Mapping)):
+            raise ConfigError(f"{what!r}", expected=f"a kind ({', '.join(cls.menu)}) or a table with its fields")
+        fields: dict[str, Any] = {"kind": what} if isinstance(what, str) else dict(what)
         if "kind" not in fields:
             raise ConfigError("no 'kind' given", expected=f"one of {', '.join(cls.menu)}")
-        entry: type[Self] = cls.menu[fields.pop("kind")]
+        entry: type[Self] = cls.menu.find(fields.pop("kind"))
         if not issubclass(entry, cls):
             raise ConfigError(f"kind {entry.kind!r}", expected=f"kind {cls.kind!r}")
         return entry(**fields)
@@ -225,12 +244,16 @@ class Choice(Config):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         return cls.pick(data)
 
+    def check(self) -> None:
+        if not hasattr(type(self), "kind"):
+            raise ConfigError(f"{type(self).__name__} is a menu", expected=f"one of {', '.join(self.menu)} by .pick(…)")
+
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, **super().to_dict()}
 
     def _switch(self, here: dict[str, Any]) -> Self:
-        entry = self.menu[here.pop("kind", self.kind)]
-        shared = {k: v for k, v in self._fields().items() if k in _hints(entry)}
+        entry = self.menu.find(here.pop("kind", self.kind))
+        shared = {k: v for k, v in self._fields().items() if k in _hints(entry) and v != _default(type(self), k)}
         return self if entry is type(self) else entry(**shared)
 
 
@@ -257,25 +280,29 @@ def _fit(value: Any, hint: Any, name: str) -> Any:
     if origin is Annotated:
         inner, bounds = get_args(hint)
         value = _fit(value, inner, name)
-        if not bounds.low <= value <= bounds.high:
+        if not bounds.holds(value):
             raise ConfigError(f"{name} = {value!r}", expected=f"a number {bounds}")
         return value
     if origin in (Union, types.UnionType):
         return _fit_union(value, get_args(hint), name)
     if origin is Literal:
-        if value not in get_args(hint):
+        if not any(value == option and type(value) is type(option) for option in get_args(hint)):
             options = [str(option) for option in get_args(hint)]
             raise ConfigError(f"{name} = {value!r}", expected=f"one of {', '.join(options)}")
         return value
     if origin is tuple:
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise ConfigError(f"{name} = {value!r}", expected="a list")
-        return tuple(_fit(item, get_args(hint)[0], f"{name}[{i}]") for i, item in enumerate(value))
+        items = get_args(hint)
+        items = items[:1] * len(value) if items[-1] is ... else items
+        if len(value) != len(items):
+            raise ConfigError(f"{name} = {value!r}", expected=f"a list of {len(items)}")
+        return tuple(_fit(v, item, f"{name}[{i}]") for i, (v, item) in enumerate(zip(value, items, strict=True)))
     if isinstance(hint, type) and issubclass(hint, Choice) and isinstance(value, (str, Mapping)):
         return _within(name, lambda: hint.pick(value))
     if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
         return _within(name, lambda: hint.from_dict(value))
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
         return float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise ConfigError(f"{name} = {value!r}", expected=_TYPE_WORDS.get(hint, hint.__name__))
@@ -286,16 +313,19 @@ _TYPE_WORDS = {int: "a whole number", float: "a number", bool: "true or false", 
 
 
 def _fit_union(value: Any, options: tuple[Any, ...], name: str) -> Any:
-    if value is None and type(None) in options:
+    if type(None) in options and (value is None or (value == "none" and str not in options)):
         return None
-    last = ConfigError(f"{name} = {value!r}")
+    errors = []
     for option in options:
         if option is not type(None):
             try:
                 return _fit(value, option, name)
             except ConfigError as error:
-                last = error
-    raise last
+                errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    expected = [str(error).partition("expected ")[2].split("\n")[0] for error in errors]
+    raise ConfigError(f"{name} = {value!r}", expected=" or ".join(word for word in expected if word))
 
 
 def _parse(text: str, hint: Any) -> Any:
@@ -304,12 +334,15 @@ def _parse(text: str, hint: Any) -> Any:
     if origin is Annotated:
         return _parse(text, get_args(hint)[0])
     if origin in (Union, types.UnionType):
-        options = get_args(hint)
-        if type(None) in options and text.lower() == "none":
-            return None
-        return _parse(text, next(option for option in options if option is not type(None)))
+        return _parse_union(text, get_args(hint))
     if origin is tuple:
-        return [_parse(item.strip(), get_args(hint)[0]) for item in text.split(",")]
+        items = get_args(hint)
+        return [
+            _parse(item.strip(), items[min(i, len(items) - 1)] if items[-1] is not ... else items[0])
+            for i, item in enumerate(text.split(","))
+        ]
+    if origin is Literal:
+        return next((option for option in get_args(hint) if str(option) == text), text)
     if hint is bool:
         return {"true": True, "yes": True, "false": False, "no": False}.get(text.lower(), text)
     if hint in (int, float):
@@ -318,6 +351,31 @@ def _parse(text: str, hint: Any) -> Any:
         except ValueError:
             return text
     return text
+
+
+def _parse_union(text: str, options: tuple[Any, ...]) -> Any:
+    """The first reading of the text that one of the options accepts."""
+    if type(None) in options and text.lower() == "none":
+        return None
+    readings = [(_parse(text, option), option) for option in options if option is not type(None)]
+    for value, option in readings:
+        try:
+            _fit(value, option, "")
+        except ConfigError:
+            continue
+        return value
+    return readings[0][0]
+
+
+def _speak_none(config: Config) -> dict[str, Any]:
+    """`to_dict`, with "none" where `None` is not the default."""
+    table = config.to_dict()
+    for name, value in config._fields().items():
+        if isinstance(value, Config):
+            table[name] = _speak_none(value)
+        elif value is None and _default(type(config), name) is not None:
+            table[name] = "none"
+    return table
 
 
 def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:

@@ -41,7 +41,12 @@ class Row:
         return (self.ours,) if isinstance(self.ours, str) else self.ours
 
     def turn(self, tensor: Tensor) -> Tensor:
-        return tensor.t().contiguous() if self.transposed else tensor
+        """Transposed where the row says so; vectors (biases) have nothing to turn."""
+        if not self.transposed or tensor.dim() < 2:
+            return tensor
+        if tensor.dim() > 2:
+            raise WeightsError(f"{self.foreign!r} has {tensor.dim()} axes", expected="a matrix or a vector")
+        return tensor.t().contiguous()
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,13 @@ class WeightTable:
 
     def __init__(self, *rows: Row | Tied | Ignored) -> None:
         self.rows = rows
+        names = [row.foreign for row in rows]
+        for row in rows:
+            others = row.targets if isinstance(row, Row) else (row.same_as,) if isinstance(row, Tied) else ()
+            if names.count(row.foreign) > 1 or len(set(others)) != len(others):
+                raise WeightsError(f"row {row.foreign!r} is not unique", expected="one row for each tensor")
+            if any(_placeholders(other) != _placeholders(row.foreign) for other in others):
+                raise WeightsError(f"row {row.foreign!r}", expected="the same {names} on both sides")
 
     def __repr__(self) -> str:
         return f"WeightTable({len(self.rows)} rows)"
@@ -108,6 +120,10 @@ class WeightTable:
         raise WeightsError(f"the file holds a tensor {name!r} that this model has no place for")
 
 
+def _placeholders(template: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)\}", template))
+
+
 def _pattern(template: str) -> re.Pattern[str]:
     """`h.{layer}.x` as a regular expression; a name used twice must be the same number both times."""
     seen: set[str] = set()
@@ -134,7 +150,9 @@ def _refuse(names: Sequence[str], before: str, after: str = "") -> None:
 
 
 def _check_tied(foreign: Mapping[str, Tensor], name: str, other: str) -> None:
-    if other not in foreign or not torch.equal(foreign[name], foreign[other]):
+    if other not in foreign:
+        raise WeightsError(f"{name!r} is there and {other!r}, which it repeats, is missing")
+    if not torch.equal(foreign[name], foreign[other]):
         raise WeightsError(f"{name!r} differs from {other!r}", expected="equal tensors: this model ties the two")
 
 
@@ -143,9 +161,9 @@ def _split(
 ) -> list[Tensor]:
     """The foreign tensor cut into parts of the shapes that our parameters have."""
     wanted = [tuple(shapes[target]) for target in targets]
-    whole = row.turn(tensor) if tensor.dim() == 2 or not row.transposed else tensor
+    whole = row.turn(tensor)
     stacked = wanted[0] if len(wanted) == 1 else (sum(shape[0] for shape in wanted), *wanted[0][1:])
-    if tuple(whole.shape) != stacked:
+    if tuple(whole.shape) != stacked or any(shape[1:] != stacked[1:] for shape in wanted):
         given = f"{name!r} has shape {tuple(tensor.shape)}"
         theirs = tuple(reversed(stacked)) if row.transposed else stacked
         raise WeightsError(given, expected=f"{theirs} for {', '.join(targets)}")

@@ -64,3 +64,19 @@ def test_a_map_of_a_cached_step_is_not_changed_by_later_steps():
             model(x[:, :6], mask=CAUSAL)
     for name, seen in maps.items():
         assert torch.allclose(seen.weights[:, :, 0], full[name].weights[:, :, 5], atol=1e-6)
+
+
+def test_a_shared_lookup_shows_each_attention_its_own_map():
+    lookup, x = SoftmaxLookup(), torch.randn(1, 5, 8)
+    model = torch.nn.Sequential(*[Attention(8, heads=2, lookup=lookup) for _ in range(3)])
+    with capture(model) as maps:
+        model(x)
+    with capture(model, "1") as alone:
+        model(x)
+    assert torch.equal(alone["1"].weights, maps["1"].weights)
+    assert not torch.equal(maps["0"].weights, maps["1"].weights)
+    for name, module in model.named_children():
+        with capture(module) as again:
+            module(x)
+        x = module(x)
+        assert torch.equal(maps[name].weights, again[""].weights)

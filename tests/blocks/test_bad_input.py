@@ -4,7 +4,20 @@ import pytest
 import torch
 
 import weft
-from weft.blocks import Attention, AttentionConfig, FeedForward, Mask, SoftmaxLookup
+from weft.blocks import (
+    Attention,
+    AttentionConfig,
+    FeedForward,
+    LayerNorm,
+    Learned,
+    Mask,
+    PreNorm,
+    QKNorm,
+    Rotary,
+    SoftmaxLookup,
+    TransformerLayer,
+    softargmax,
+)
 from weft.errors import ConfigError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("as_a_user")
@@ -13,8 +26,17 @@ X = torch.randn(2, 5, 8)
 Q4 = torch.randn(2, 4, 5, 8)
 
 
-def module():
-    return Attention(8, heads=2, lookup=SoftmaxLookup())
+def module(**parts):
+    return Attention(8, heads=2, lookup=SoftmaxLookup(), **parts)
+
+
+def layer():
+    return TransformerLayer(
+        attention=module(),
+        attention_residual=PreNorm(LayerNorm(8)),
+        feed_forward=FeedForward(8, 8),
+        feed_forward_residual=PreNorm(LayerNorm(8)),
+    )
 
 
 def boolean(*shape):
@@ -34,6 +56,17 @@ CASES = {
     "allow for other heads": (lambda: module()(X, mask=Mask(allow=boolean(2, 3, 5, 5))), ["(2, 3, 5, 5)"]),
     "bias of the wrong shape": (lambda: module()(X, mask=Mask(bias=torch.ones(4, 5))), ["(4, 5)", "(5, 5)"]),
     "bias as bool": (lambda: Mask(bias=boolean(5, 5)), ["Mask bias", "bool", "floating point"]),
+    "a tensor as mask": (lambda: module()(X, mask=boolean(5, 5)), ["mask is a Tensor", "Mask(allow=…)"]),
+    "a tensor as mask of the function": (lambda: weft.attention(X, X, X, mask=boolean(5, 5)), ["Mask(allow=…)"]),
+    "wrong width into a layer": (lambda: layer()(torch.randn(2, 5, 9)), ["x has shape (2, 5, 9)", "(B, T, 8)"]),
+    "rotary of another head width": (lambda: module(qk=Rotary(2))(X), ["queries of width 4", "head width 2"]),
+    "q/k norm of another head width": (lambda: module(qk=QKNorm(1))(X), ["queries of width 4", "head width 1"]),
+    "learned positions of another width": (
+        lambda: Learned(9, 4).at_input(X, torch.arange(5)),
+        ["x has width 8", "4"],
+    ),
+    "zero heads": (lambda: Attention(8, heads=0, lookup=SoftmaxLookup()), ["0 heads", "at least one"]),
+    "negative infinite beta": (lambda: softargmax(X, -float("inf")), ["beta = -inf"]),
     "heads that do not divide": (
         lambda: Attention(10, heads=4, lookup=SoftmaxLookup()),
         ["width 10 with 4 heads", "divide", "head_width"],

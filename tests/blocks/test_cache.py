@@ -3,7 +3,18 @@
 import pytest
 import torch
 
-from weft.blocks import CAUSAL, Attention, KeyValueCache, Mask, Rotary, SoftmaxLookup, all_positions, positions
+from weft.blocks import (
+    CAUSAL,
+    Attention,
+    DecoderCache,
+    KeyValueCache,
+    Mask,
+    QKNorm,
+    Rotary,
+    SoftmaxLookup,
+    all_positions,
+    positions,
+)
 from weft.errors import ShapeError, UnsupportedError
 
 CPU = torch.device("cpu")
@@ -15,19 +26,21 @@ def kv(length, rows=1):
 
 def test_a_step_writes_in_place_and_growth_is_rare():
     cache, moves, place = KeyValueCache(), 0, None
-    for _ in range(1000):
-        cache.extend(*kv(1))
-        moves += place != cache.key.data_ptr()
-        place = cache.key.data_ptr()
+    with torch.no_grad():
+        for _ in range(1000):
+            cache.extend(*kv(1))
+            moves += place != cache.key.data_ptr()
+            place = cache.key.data_ptr()
     assert moves <= 6  # 64, 128, … 1024, and the first
 
 
 def test_a_given_capacity_is_reserved_at_once():
     cache = KeyValueCache(500)
-    cache.extend(*kv(1))
-    place = cache.key.data_ptr()
-    for _ in range(499):
+    with torch.no_grad():
         cache.extend(*kv(1))
+        place = cache.key.data_ptr()
+        for _ in range(499):
+            cache.extend(*kv(1))
     assert cache.key.data_ptr() == place
     assert repr(cache) == "KeyValueCache(500 of 500 slots)"
 
@@ -105,14 +118,66 @@ def test_padding_that_comes_later_makes_a_plain_cache_ragged():
     assert keep.tolist() == [[True, True, True, False], [True] * 4]
 
 
-def test_a_cache_refuses_another_batch_and_a_memory():
+@pytest.mark.parametrize("learning", [["query"], ["value"], ["query", "output"], ["key"]])
+def test_gradients_flow_through_a_cache_when_only_some_maps_learn(learning):
+    module = Attention(8, heads=2, lookup=SoftmaxLookup()).double()
+    for name, p in module.named_parameters():
+        p.requires_grad_(name.split(".")[0] in learning)
+    x, gradients = torch.randn(1, 6, 8, dtype=torch.float64), []
+    for pieces in ([x], x.split(2, 1)):
+        cache = module.new_cache()
+        module.zero_grad()
+        torch.cat([module(piece, mask=CAUSAL, cache=cache) for piece in pieces], 1).square().sum().backward()
+        gradients.append([p.grad for p in module.parameters() if p.requires_grad])
+    assert all(torch.allclose(a, b, atol=1e-10) for a, b in zip(*gradients, strict=True))
+
+
+def test_a_cache_filled_in_inference_mode_can_be_used_outside():
+    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 6, 8)
+    cache = module.new_cache()
+    with torch.inference_mode():
+        module(x[:, :4], mask=CAUSAL, cache=cache)
+    with torch.no_grad():
+        last = module(x[:, 4:], mask=CAUSAL, cache=cache)
+    assert torch.allclose(last, module(x, mask=CAUSAL)[:, 4:], atol=1e-6)
+
+
+def test_a_cache_refuses_what_does_not_belong_to_it():
     cache = KeyValueCache()
     cache.extend(*kv(2, rows=2))
     with pytest.raises(ShapeError, match="3 rows"):
         cache.extend(*kv(1, rows=3))
+    with pytest.raises(ShapeError, match="another layout"):
+        cache.extend(torch.randn(2, 3, 1, 4), torch.randn(2, 3, 1, 3))
+    with pytest.raises(ShapeError, match="rewind to -1"):
+        cache.rewind(-1)
+    KeyValueCache().rewind(torch.tensor([1]))  # nothing to forget
     module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 3, 8)
-    with pytest.raises(UnsupportedError, match="cross-attention"):
-        module(x, x, cache=module.new_cache())
+    with pytest.raises(UnsupportedError, match="own new_cache"):
+        module(x, cache=DecoderCache(cache, cache))
+
+
+def test_a_mask_that_does_not_fit_leaves_the_cache_as_it_was():
+    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 4, 8)
+    cache = module.new_cache()
+    with torch.no_grad():
+        module(x[:, :3], mask=CAUSAL, cache=cache)
+        with pytest.raises(ShapeError, match=r"\(1, 1\)"):
+            module(x[:, 3:], mask=Mask(causal=True, bias=torch.zeros(1, 1)), cache=cache)
+    assert cache.length == 3
+
+
+def test_a_memory_is_read_once():
+    module = Attention(8, heads=2, lookup=SoftmaxLookup(), qk=QKNorm(4)).double()
+    x, memory = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 7, 8, dtype=torch.float64)
+    keep = torch.ones(2, 7, dtype=torch.bool)
+    keep[1, 4:] = False
+    full, cache, calls = module(x, memory, mask=Mask(keep=keep)), module.new_cache(), []
+    module.key.register_forward_hook(lambda *_: calls.append(1))
+    with torch.no_grad():
+        parts = [module(piece, memory, mask=Mask(keep=keep), cache=cache) for piece in x.split(2, 1)]
+    assert torch.allclose(torch.cat(parts, 1), full, atol=1e-12)
+    assert len(calls) == 1
 
 
 def test_a_bias_over_cached_keys_has_their_length():

@@ -7,6 +7,7 @@ import torch
 
 import weft
 from weft.blocks import CAUSAL, HardLookup, Mask
+from weft.errors import UnsupportedError
 
 
 def tensors(requires_grad=True):
@@ -79,3 +80,29 @@ def test_nothing_to_choose_from_gives_zero():
         assert (out == 0).all()
         (gradient,) = torch.autograd.grad(out.sum(), q)
         assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("learning", ["argmax", "straight-through", "gumbel"])
+@pytest.mark.parametrize("beta", [0.0, 1e-3, 1e38, math.inf])
+def test_the_choice_does_not_depend_on_beta(learning, beta):
+    q, k, v = tensors()
+    out = HardLookup(learning=learning, beta=beta).eval()(q, k, v)
+    assert torch.equal(out, HardLookup(learning="argmax").eval()(q, k, v))
+    grads = torch.autograd.grad(out.sum(), (q, k, v), allow_unused=True, materialize_grads=True)
+    assert all(g.isfinite().all() for g in grads)
+
+
+def test_half_precision_chooses_as_float32_does():
+    q, k, v = (100 * torch.randn(1, 4, 16, 64) for _ in range(3))
+    for dtype in (torch.float16, torch.bfloat16):
+        half = [t.to(dtype) for t in (q, k, v)]
+        wide = [t.float() for t in half]
+        assert torch.equal(weft.attention(*half, kind="hard").float(), weft.attention(*wide, kind="hard"))
+
+
+def test_what_a_drawn_choice_cannot_show_it_refuses():
+    q = torch.randn(1, 1, 3, 4)
+    with pytest.raises(UnsupportedError, match="drawn"):
+        HardLookup(learning="gumbel").train().weights(q, q)
+    with pytest.raises(UnsupportedError, match="infinite beta"):
+        HardLookup(beta=math.inf)(q, q, q, Mask(bias=torch.zeros(3, 3)))

@@ -1,5 +1,8 @@
 """The one layer, its residuals, feed-forward parts and norms."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -14,6 +17,7 @@ from weft.blocks import (
     GatedFeedForward,
     LayerNorm,
     Layers,
+    Mask,
     NormConfig,
     PostNorm,
     PreNorm,
@@ -65,6 +69,79 @@ def test_layers_stack_and_cache():
     assert "2.attention.query.weight" in stack.state_dict()
     with pytest.raises(ShapeError, match="2 caches for 3 layers"):
         stack(x, caches=caches[:2])
+
+
+def test_a_decoder_can_read_the_encoder_layer_by_layer():
+    encoder, decoder = Layers(layer() for _ in range(3)), Layers(layer(cross=True) for _ in range(3))
+    source, x = torch.randn(2, 6, 16), torch.randn(2, 4, 16)
+    memories = list(encoder.outputs(source))
+    assert torch.equal(memories[-1], encoder(source))
+    y = decoder(x, memory=memories)
+    assert not torch.allclose(y, decoder(x, memory=memories[-1]))
+    y.sum().backward()
+    assert all(p.grad is not None for p in [*encoder.parameters(), *decoder.parameters()])
+    with pytest.raises(ShapeError, match="2 memories for 3 layers"):
+        decoder(x, memory=memories[:2])
+
+
+def test_self_and_cross_attention_over_one_joint_table():
+    """Memory and own tokens side by side: all of the memory, and the past of oneself."""
+    module = Attention(16, heads=2, lookup=SoftmaxLookup())
+    x, memory = torch.randn(2, 4, 16), torch.randn(2, 6, 16)
+    allow = torch.cat([torch.ones(4, 6, dtype=torch.bool), torch.ones(4, 4, dtype=torch.bool).tril()], 1)
+    y = module(x, torch.cat([memory, x], 1), mask=Mask(allow=allow))
+    changed = x.clone()
+    changed[:, 2] += 1
+    again = module(changed, torch.cat([memory, changed], 1), mask=Mask(allow=allow))
+    assert torch.equal(again[:, :2], y[:, :2])
+    assert not torch.allclose(again[:, 2:], y[:, 2:])
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_cached_decoder_equals_an_uncached_one(padded):
+    decoder = Layers(layer(cross=True) for _ in range(2)).double()
+    x, memory = torch.randn(3, 7, 16, dtype=torch.float64), torch.randn(3, 5, 16, dtype=torch.float64)
+    keep = torch.ones(3, 5, dtype=torch.bool)
+    keep[1, 3:] = not padded
+    read = {"mask": CAUSAL, "memory": memory, "memory_mask": Mask(keep=keep)}
+    full = decoder(x, **read)
+    caches = decoder.new_caches()
+    with torch.no_grad():
+        parts = [decoder(piece, caches=caches, **read) for piece in x[:, :4].split(3, 1)]
+        assert torch.allclose(torch.cat(parts, 1), full[:, :4], atol=1e-12)
+        order = torch.tensor([2, 0])
+        for cache in caches:
+            cache.rewind(3)
+            cache.select(order)
+        read = {"mask": CAUSAL, "memory": memory[order], "memory_mask": Mask(keep=keep[order])}
+        assert torch.allclose(decoder(x[order, 3:], caches=caches, **read), full[order, 3:], atol=1e-12)
+
+
+def test_garbage_in_padding_does_not_reach_the_gradients_of_a_stack():
+    stack, x = Layers(layer() for _ in range(2)), torch.randn(2, 5, 16)
+    keep = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    x[1, 3:] = torch.nan
+    stack(x, mask=Mask(causal=True, keep=keep))[keep].square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in stack.parameters())
+
+
+def test_a_layer_compiles_to_the_same_numbers():
+    """In a process of its own: the shape checks of the test run cannot be traced."""
+    code = """
+import torch
+from weft.blocks import *
+layer = TransformerLayer(
+    attention=Attention(16, heads=2, lookup=SoftmaxLookup(), qk=Rotary(8)),
+    attention_residual=PreNorm(RMSNorm(16)),
+    feed_forward=FeedForward(16, 32),
+    feed_forward_residual=PreNorm(RMSNorm(16)),
+)
+x, keep = torch.randn(2, 5, 16), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+compiled = torch.compile(layer, backend="eager", fullgraph=True)
+for mask in (CAUSAL, Mask(keep=keep), Mask(bias=torch.randn(5, 5), bias_forbids=False)):
+    assert torch.equal(compiled(x, mask=mask), layer(x, mask=mask))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_decoder_layer_reads_its_memory():

@@ -251,6 +251,47 @@ def test_dropout_drops_in_training_only():
     assert torch.equal(lookup(q, q, q), lookup(q, q, q))
 
 
+def test_the_map_shown_in_half_precision_is_as_exact_as_the_kernel():
+    q, k, v = (6 * torch.randn(2, 2, 33, 64) for _ in range(3))
+    for dtype in (torch.bfloat16, torch.float16):
+        half = [t.to(dtype) for t in (q, k, v)]
+        exact = weft.attention(*[t.double() for t in half])
+        used = weft.attention(*half).double()
+        shown = SoftmaxLookup().weights(*half[:2]).double() @ half[2].double()
+        assert (shown - exact).abs().max() <= 4 * (used - exact).abs().max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("low", [-1e9, torch.finfo(torch.float32).min, -1e300])
+def test_a_very_negative_bias_is_no_prohibition_in_any_type(dtype, low):
+    """A whole row of it leaves the row as it was: only −∞ forbids."""
+    q, k, v = (torch.randn(1, 1, 4, 8).to(dtype) for _ in range(3))
+    bias = torch.zeros(4, 4, dtype=torch.float64)
+    bias[1] = low
+    bias[2, 0] = low
+    out, shown = weft.attention(q, k, v, mask=Mask(bias=bias)), SoftmaxLookup().weights(q, k, Mask(bias=bias))
+    assert out[0, 0, 1].abs().max() > 0
+    assert (shown.float().sum(-1) - 1).abs().max() < 1e-2
+    assert shown[0, 0, 2, 0] == 0
+    assert torch.allclose(out.float(), (shown.float() @ v.float()), atol=2e-2)
+
+
+@pytest.mark.parametrize("beta", [1e30, 1e38, math.inf])
+def test_a_huge_beta_takes_the_best(beta):
+    assert softargmax(torch.tensor([1.0, 5.0, 9.0]), beta).tolist() == [0.0, 0.0, 1.0]
+    q, k, v = (torch.randn(1, 1, 5, 4) for _ in range(3))
+    assert torch.allclose(weft.attention(q, k, v, beta=beta), weft.attention(q, k, v, kind="hard"))
+
+
+def test_garbage_in_padding_does_not_reach_gradients_of_the_function():
+    x = torch.randn(1, 4, 8)
+    keep = torch.tensor([[True, True, True, False]])
+    x[0, 3] = torch.nan
+    x.requires_grad_()
+    weft.attention(x, x, x, mask=Mask(causal=True, keep=keep))[keep].sum().backward()
+    assert x.grad[keep].isfinite().all()
+
+
 # -- A3, A5: maps and heads ------------------------------------------------------------------------
 
 

@@ -55,6 +55,20 @@ def test_tour_is_plain_when_piped(env):
     assert max(len(line) for line in result.stdout.splitlines()) <= int(env.get("COLUMNS", 80))
 
 
+def test_tour_survives_odd_words_and_odd_terminals():
+    assert run("tour", "\udcff a").returncode == 0
+    assert run("tour", "--beta", "1e39", "--causal").returncode == 0
+    piped = subprocess.run(
+        [*WEFT, "tour"], env=os.environ | {"PYTHONIOENCODING": "cp1252"}, capture_output=True, check=True, timeout=60
+    )
+    assert b"#" in piped.stdout
+
+
+def test_hard_attention_in_the_tour_does_not_depend_on_beta():
+    maps = {run("tour", "--kind", "hard", "--beta", beta).stdout for beta in ("0", "1", "inf")}
+    assert len(maps) == 1
+
+
 def test_tour_shows_the_numbers():
     rows = [line for line in run("tour", "a rose is a rose", "--beta", "0").stdout.splitlines() if " rose" in line]
     assert rows[0].split()[-1] == "20"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -53,17 +53,24 @@ def capture(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, Attentio
     chosen = {name: module for name, module in found.items() if fnmatchcase(name, pattern)}
     if not chosen:
         raise ConfigError(f"no attention matches {pattern!r}", advice=did_you_mean(pattern, found))
+    names = {module: name for name, module in chosen.items()}
     maps: dict[str, AttentionMap] = {}
+    asking: list[nn.Module] = []  # the attention that runs now: lookups may be shared, attentions are not
 
-    def keep(name: str, lookup: Lookup, inputs: tuple[Any, ...]) -> None:
+    def note(module: nn.Module, _inputs: tuple[Any, ...]) -> None:
+        asking[:] = [module]
+
+    def keep(lookup: nn.Module, inputs: tuple[Any, ...]) -> None:
+        if not asking or asking[0] not in names:
+            return
         query, key, value, mask = inputs
         # a cache writes into its table later on, so its keys are copied now
-        maps[name] = AttentionMap(lookup, query.detach(), key.detach().clone(), value.detach().clone(), mask)
+        maps[names[asking[0]]] = AttentionMap(
+            cast(Lookup, lookup), query.detach(), key.detach().clone(), value.detach().clone(), mask
+        )
 
-    handles = [
-        module.lookup.register_forward_pre_hook(lambda lookup, inputs, name=name: keep(name, lookup, inputs))
-        for name, module in chosen.items()
-    ]
+    handles = [module.register_forward_pre_hook(note) for module in found.values()]
+    handles += [lookup.register_forward_pre_hook(keep) for lookup in {m.lookup for m in chosen.values()}]
     try:
         yield maps
     finally:

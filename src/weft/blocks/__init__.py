@@ -16,7 +16,7 @@ from weft.blocks.attention import (
     renormalise,
     softargmax,
 )
-from weft.blocks.cache import Cache, KeyValueCache, all_positions, positions
+from weft.blocks.cache import Cache, DecoderCache, KeyValueCache, all_positions, positions
 from weft.blocks.feedforward import FeedForward, FeedForwardConfig, GatedFeedForward
 from weft.blocks.layer import Layers, TransformerLayer
 from weft.blocks.norm import LayerNorm, NormConfig, RMSNorm
@@ -31,6 +31,7 @@ __all__ = [
     "AttentionConfig",
     "Cache",
     "Chain",
+    "DecoderCache",
     "FeedForward",
     "FeedForwardConfig",
     "GatedFeedForward",

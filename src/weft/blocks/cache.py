@@ -28,6 +28,10 @@ class Cache(Protocol):
         """The position of the next token, in every row or in each."""
         ...
 
+    def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
+        """Where the remembered tokens stand: (S,) for all rows alike, or (B, S)."""
+        ...
+
     def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
         """Forget all but the first `tokens` real tokens of each row."""
         ...
@@ -40,8 +44,8 @@ class Cache(Protocol):
 class KeyValueCache:
     """Keys and values in preallocated tables that double when full, so a step copies only itself.
 
-    `capacity` preallocates that many slots at the first call. While gradients flow through the cached
-    tensors the tables are concatenated instead: autograd needs the old ones intact.
+    `capacity` preallocates that many slots at the first call. Outside `torch.no_grad()` the tables are
+    concatenated instead: autograd may need the old ones intact.
     """
 
     FIRST_CAPACITY = 64
@@ -52,6 +56,7 @@ class KeyValueCache:
         self._key: Tensor | None = None
         self._value: Tensor | None = None
         self._keep: Tensor | None = None  # None as long as every slot is real in every row
+        self._shared = False  # whether autograd may hold the tables, so that they must not be written into
 
     def __repr__(self) -> str:
         ragged = "" if self._keep is None else ", ragged"
@@ -74,18 +79,25 @@ class KeyValueCache:
         keep = self.keep
         return self.length if keep is None else keep.sum(1, keepdim=True)
 
+    def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
+        return positions(self.length, device, keep=self.keep)
+
     def extend(
         self, key: Float[Tensor, "B G N K"], value: Float[Tensor, "B G N W"], keep: Bool[Tensor, "B N"] | None = None
     ) -> tuple[Float[Tensor, "B G S K"], Float[Tensor, "B G S W"], Bool[Tensor, "B S"] | None]:
         """Append new tokens; returns all keys, values and (where ragged) which of them are real."""
         if self._key is not None and self._key.shape[0] != key.shape[0]:
             raise ShapeError(f"{key.shape[0]} rows for a cache of {self._key.shape[0]}", expected="the same batch")
+        if self._key is not None and self._key.shape[1::2] != key.shape[1::2]:
+            raise ShapeError("keys of another layout than the cache holds", expected="a cache of this module's own")
+        if self._key is not None and self._key.is_inference() and not torch.is_inference_mode_enabled():
+            self._shared = True
         end = self.length + key.shape[2]
         self._store_keep(keep, key.shape[0], end, key.device)
-        if torch.is_grad_enabled() and (key.requires_grad or (self._key is not None and self._key.requires_grad)):
+        if torch.is_grad_enabled():
             self._key = key if self.key is None else torch.cat([self.key, key], 2)
             self._value = value if self.value is None else torch.cat([self.value, value], 2)
-            self.capacity = end
+            self.capacity, self._shared = end, True
         else:
             self._reserve(end, key, value)
             assert self._key is not None and self._value is not None
@@ -96,11 +108,14 @@ class KeyValueCache:
         return self.key, self.value, self.keep
 
     def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
+        if isinstance(tokens, int) and tokens < 0:
+            raise ShapeError(f"rewind to {tokens} tokens", expected="0 or more")
+        if self._key is None:
+            return
         if self._keep is None and isinstance(tokens, int):
             self.length = min(self.length, tokens)
             return
         if self._keep is None:
-            assert self._key is not None
             self._keep = torch.ones(self._key.shape[0], self.length, dtype=torch.bool, device=self._key.device)
         limit = tokens if isinstance(tokens, int) else tokens[:, None]
         kept = self._keep[:, : self.length]
@@ -123,7 +138,7 @@ class KeyValueCache:
         self._keep = torch.cat([past, new], 1)  # one byte a token: not worth a table of its own
 
     def _reserve(self, slots: int, key: Tensor, value: Tensor) -> None:
-        if self._key is not None and slots <= self._key.shape[2] and not self._key.requires_grad:
+        if self._key is not None and slots <= self._key.shape[2] and not self._shared:
             return
         self.capacity = max(slots, self.capacity if self._key is None else 2 * self.capacity, self.FIRST_CAPACITY)
         old_key, old_value = self.key, self.value
@@ -132,6 +147,32 @@ class KeyValueCache:
         if old_key is not None and old_value is not None:
             self._key[:, :, : self.length] = old_key
             self._value[:, :, : self.length] = old_value
+        self._shared = False
+
+
+class DecoderCache:
+    """The cache of a layer that also reads a memory: its own tokens, and the memory's keys and values."""
+
+    def __init__(self, own: Cache, memory: Cache) -> None:
+        self.own, self.memory = own, memory
+
+    def __repr__(self) -> str:
+        return f"DecoderCache({self.own!r}, memory={self.memory!r})"
+
+    @property
+    def start(self) -> int | Int[Tensor, "B 1"]:
+        return self.own.start
+
+    def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
+        return self.own.positions(device)
+
+    def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
+        """Forget tokens written; the memory that was read stays."""
+        self.own.rewind(tokens)
+
+    def select(self, rows: Int[Tensor, "R"]) -> None:
+        self.own.select(rows)
+        self.memory.select(rows)
 
 
 def positions(
@@ -145,13 +186,13 @@ def positions(
 
 
 def all_positions(
-    count: int, device: torch.device, *, keep: Bool[Tensor, "B T"] | None = None, cache: KeyValueCache | None = None
+    count: int, device: torch.device, *, keep: Bool[Tensor, "B T"] | None = None, cache: Cache | None = None
 ) -> tuple[Int[Tensor, "*rows T"], Int[Tensor, "*rows S"]]:
     """Positions of the next `count` tokens, and of all tokens in the table once those are in it."""
     new = positions(count, device, keep=keep, cache=cache)
-    if cache is None or cache.length == 0:
+    if cache is None:
         return new, new
-    past = positions(cache.length, device, keep=cache.keep)
+    past = cache.positions(device)
     if past.dim() < new.dim():
         past = past.expand(new.shape[0], -1)
     return new, torch.cat([past, new], -1)

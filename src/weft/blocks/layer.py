@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from torch import Tensor, nn
 
 from weft.blocks.attention.base import EVERYTHING, Mask, Mixer, Stream
-from weft.blocks.cache import Cache
+from weft.blocks.cache import Cache, DecoderCache
 from weft.blocks.residual import Residual
 from weft.errors import ConfigError, ShapeError
 
@@ -49,14 +49,24 @@ class TransformerLayer(nn.Module):
         memory_mask: Mask = EVERYTHING,
         cache: Cache | None = None,
     ) -> Stream:
+        width = getattr(self.attention, "width", x.shape[-1])
+        if x.shape[-1] != width:
+            raise ShapeError(f"x has shape {tuple(x.shape)}", expected=f"(B, T, {width})")
         cross = self.cross_attention
         if (cross is None) != (memory is None):
             given = "no memory was given" if memory is None else "a memory was given"
             raise ShapeError(f"{given} to a layer {'with' if cross is not None else 'without'} cross-attention")
-        x = self.attention_residual(x, lambda h: self.attention(h, mask=mask, cache=cache))
+        own, remembered = (cache.own, cache.memory) if isinstance(cache, DecoderCache) else (cache, None)
+        x = self.attention_residual(x, lambda h: self.attention(h, mask=mask, cache=own))
         if cross is not None and self.cross_residual is not None:
-            x = self.cross_residual(x, lambda h: cross(h, memory, mask=memory_mask))
+            x = self.cross_residual(x, lambda h: cross(h, memory, mask=memory_mask, cache=remembered))
         return self.feed_forward_residual(x, self.feed_forward)
+
+    def new_cache(self, capacity: int | None = None) -> Cache:
+        """An empty cache; with cross-attention it also keeps the memory's keys and values."""
+        own = cast(Mixer, self.attention).new_cache(capacity)
+        cross = self.cross_attention
+        return own if cross is None else DecoderCache(own, cast(Mixer, cross).new_cache())
 
 
 class Layers(nn.ModuleList):
@@ -64,20 +74,40 @@ class Layers(nn.ModuleList):
 
     def new_caches(self, capacity: int | None = None) -> list[Cache]:
         """One empty cache for each layer; the caller keeps them."""
-        return [cast(Mixer, layer.attention).new_cache(capacity) for layer in self]
+        return [cast(TransformerLayer, layer).new_cache(capacity) for layer in self]
 
     def forward(
         self,
         x: Stream,
         *,
         mask: Mask = EVERYTHING,
-        memory: Tensor | None = None,
+        memory: Tensor | Sequence[Tensor] | None = None,
         memory_mask: Mask = EVERYTHING,
         caches: Sequence[Cache] | None = None,
     ) -> Stream:
-        if caches is not None and len(caches) != len(self):
-            raise ShapeError(f"{len(caches)} caches for {len(self)} layers", expected="one for each, from new_caches()")
+        """The last layer's output. `memory` is one for all layers, or a list with one for each."""
+        streams = self.outputs(x, mask=mask, memory=memory, memory_mask=memory_mask, caches=caches)
+        for stream in streams:
+            x = stream
+        return x
+
+    def outputs(
+        self,
+        x: Stream,
+        *,
+        mask: Mask = EVERYTHING,
+        memory: Tensor | Sequence[Tensor] | None = None,
+        memory_mask: Mask = EVERYTHING,
+        caches: Sequence[Cache] | None = None,
+    ) -> Iterator[Tensor]:
+        """Every layer's output in turn: a decoder can read the encoder layer by layer."""
+        memories = [memory] * len(self) if memory is None or isinstance(memory, Tensor) else list(memory)
+        for name, given in (("caches", caches), ("memories", memories)):
+            if given is not None and len(given) != len(self):
+                raise ShapeError(f"{len(given)} {name} for {len(self)} layers", expected="one for each")
+        if mask.keep is not None and mask.keep.shape == x.shape[:2]:
+            x = x.masked_fill(~mask.keep[..., None], 0.0)  # padding may hold anything, and gradients would see it
         for i, layer in enumerate(self):
             cache = None if caches is None else caches[i]
-            x = layer(x, mask=mask, memory=memory, memory_mask=memory_mask, cache=cache)
-        return x
+            x = layer(x, mask=mask, memory=memories[i], memory_mask=memory_mask, cache=cache)
+            yield x

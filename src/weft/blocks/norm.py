@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.config import Choice, Positive
+from weft.config import Amount, Choice
 
 
 class LayerNorm(nn.Module):
@@ -27,26 +27,30 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """x / √(mean x² + ε) · weight: no mean is taken off (Zhang & Sennrich 2019; T5, Llama)."""
+    """x / √(mean x² + ε) · weight: no mean is taken off (Zhang & Sennrich 2019; T5, Llama).
 
-    def __init__(self, width: int, *, eps: float = 1e-6) -> None:
+    `learned=False` leaves the weight out: the map that follows can learn the scale as well.
+    """
+
+    def __init__(self, width: int, *, eps: float = 1e-6, learned: bool = True) -> None:
         super().__init__()
         self.width, self.eps = width, eps
-        self.weight = nn.Parameter(torch.ones(width))
+        self.weight = nn.Parameter(torch.ones(width)) if learned else None
 
     def extra_repr(self) -> str:
-        return f"{self.width}, eps={self.eps}"
+        return f"{self.width}, eps={self.eps}, learned={self.weight is not None}"
 
     def forward(self, x: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead D"]:
         work = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
         scale = torch.rsqrt(work.square().mean(-1, keepdim=True) + self.eps)
-        return (work * scale).to(x.dtype) * self.weight
+        y = (work * scale).to(x.dtype)
+        return y if self.weight is None else y * self.weight
 
 
 class NormConfig(Choice):
     """Which norm: `layer` or `rms`."""
 
-    eps: Positive = 1e-5
+    eps: Amount = 1e-5
 
     def build(self, width: int) -> nn.Module:
         """The norm for a stream of this width."""
@@ -63,9 +67,10 @@ class LayerNormConfig(NormConfig, kind="layer"):
 
 
 class RMSNormConfig(NormConfig, kind="rms"):
-    """RMS norm."""
+    """RMS norm, with or without a learned weight."""
 
-    eps: Positive = 1e-6
+    eps: Amount = 1e-6
+    learned: bool = True
 
     def build(self, width: int) -> RMSNorm:
-        return RMSNorm(width, eps=self.eps)
+        return RMSNorm(width, eps=self.eps, learned=self.learned)

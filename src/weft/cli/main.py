@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -46,6 +47,9 @@ def weft(
 
 def main() -> None:
     """Entry point: errors are shown in one to three lines, without a traceback."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal or pipe without our letters shows "?" for them
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         sys.exit(app(standalone_mode=False))
     except typer.Abort:

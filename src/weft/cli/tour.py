@@ -63,18 +63,25 @@ def word_vectors(words: list[str], width: int = 64) -> Tensor:
     rows = []
     for word in words:
         marked = f"<{word.lower()}>"
-        pairs = [zlib.crc32(marked[i : i + 2].encode()) % len(table) for i in range(len(marked) - 1)]
+        pairs = [
+            zlib.crc32(marked[i : i + 2].encode("utf-8", "surrogatepass")) % len(table) for i in range(len(marked) - 1)
+        ]
         rows.append(table[pairs].sum(0) / (2 * len(pairs)) ** 0.5)
     return torch.stack(rows)
 
 
 def draw(words: list[str], weights: Tensor, console: Console) -> None:
     """The map as shaded cells with percent; columns are numbered where names would not fit."""
+    shades = SHADES
+    try:
+        SHADES.encode(console.encoding)
+    except UnicodeEncodeError:
+        shades = " .:*#"
     label = min(12, max(len(word) for word in words)) + 4
     shown = max(1, (console.width - label - 1) // 5)
     console.print(" " * label + "".join(f"{i + 1:>5}" for i in range(min(shown, len(words)))), highlight=False)
     for i, (word, row) in enumerate(zip(words, weights.tolist(), strict=True)):
-        cells = "".join(f"{SHADES[min(4, int(share * 5))]}{share * 100:4.0f}" for share in row[:shown])
+        cells = "".join(f"{shades[min(4, int(share * 5))]}{share * 100:4.0f}" for share in row[:shown])
         console.print(f"{i + 1:>2} {word[:12]:<{label - 3}}{cells}", highlight=False, markup=False)
     if shown < len(words):
         console.print(f"(the terminal is wide enough for {shown} of {len(words)} columns)")

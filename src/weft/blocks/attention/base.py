@@ -6,15 +6,14 @@ K width of a query or key, W width of a value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from weft.blocks.cache import Cache
+from weft.blocks.cache import Cache, KeyValueCache
 from weft.config import Choice
 from weft.errors import ShapeError, UnsupportedError
 
@@ -36,12 +35,19 @@ class Mask:
             stands there is never used, be it NaN
     allow   (T, S) or (B or 1, H or 1, T, S) bool: any pattern
     bias    (T, S) or (B or 1, H or 1, T, S) float: added to the scaled scores; −∞ forbids
+    bias_forbids  whether the bias holds any −∞; None: looked up, which costs a pass over the bias
     """
 
     causal: bool = False
     keep: Tensor | None = None
     allow: Tensor | None = None
     bias: Tensor | None = None
+    bias_forbids: bool | None = None
+
+    def __repr__(self) -> str:
+        parts = {"keep": self.keep, "allow": self.allow, "bias": self.bias}
+        shown = [f"{name}={tuple(t.shape)}" for name, t in parts.items() if t is not None]
+        return f"Mask({', '.join(['causal'] * self.causal + shown)})"
 
     def __post_init__(self) -> None:
         for name, part, ranks in (
@@ -58,6 +64,8 @@ class Mask:
                 raise ShapeError(f"Mask bias has type {part.dtype}", expected="floating point, added to the scores")
             if name != "bias" and part.dtype != torch.bool:
                 raise ShapeError(f"Mask {name} has type {part.dtype}", expected="bool, True where looking is allowed")
+        if self.bias is not None and self.bias_forbids is None:
+            object.__setattr__(self, "bias_forbids", bool((self.bias == -torch.inf).any()))
 
     @property
     def is_everything(self) -> bool:
@@ -67,13 +75,9 @@ class Mask:
     def is_causal_only(self) -> bool:
         return self.causal and self.keep is None and self.allow is None and self.bias is None
 
-    @cached_property
-    def _bias_forbids(self) -> bool:
-        return self.bias is not None and bool((self.bias == -torch.inf).any())
-
-    def check(self, batch: int, heads: int, asking: int, answering: int) -> None:
+    def check(self, batch: int, heads: int, asking: int, answering: int, *, ignore_keep: bool = False) -> None:
         """Raise `ShapeError` unless every part fits scores of shape (batch, heads, asking, answering)."""
-        if self.keep is not None and tuple(self.keep.shape) != (batch, answering):
+        if not ignore_keep and self.keep is not None and tuple(self.keep.shape) != (batch, answering):
             raise ShapeError(f"Mask keep has shape {tuple(self.keep.shape)}", expected=f"{(batch, answering)} (B, S)")
         scores = (batch, heads, asking, answering)
         for name, part in (("allow", self.allow), ("bias", self.bias)):
@@ -94,7 +98,7 @@ class Mask:
             parts.append(self.keep[:, None, None, :])
         if self.allow is not None:
             parts.append(self.allow)
-        if self.bias is not None and self._bias_forbids:
+        if self.bias is not None and self.bias_forbids:
             parts.append(self.bias != -torch.inf)
         if not parts:
             return None
@@ -117,6 +121,25 @@ class Lookup(nn.Module):
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         raise UnsupportedError(f"{type(self).__name__} does not say how it looks values up")
+
+    def new_cache(self, capacity: int | None = None) -> Cache:
+        """What this kind remembers of earlier calls; by default all keys and values."""
+        return KeyValueCache(capacity)
+
+    def recall(
+        self, query: Queries, key: Tensor | None, value: Tensor | None, mask: Mask, cache: Cache
+    ) -> Float[Tensor, "B H T W"]:
+        """Take new keys and values (None: there are none) into the cache, and look up in all it holds.
+
+        `mask.keep` speaks of the new tokens alone, `mask.allow` and `mask.bias` of all.
+        """
+        if not isinstance(cache, KeyValueCache):
+            raise UnsupportedError(f"a {type(cache).__name__} was given", expected="this module's own new_cache()")
+        answering = cache.length + (0 if key is None else key.shape[2])
+        mask.check(query.shape[0], query.shape[1], query.shape[2], answering, ignore_keep=True)
+        if key is not None and value is not None:
+            cache.extend(key, value, mask.keep)
+        return self(query, cache.key, cache.value, replace(mask, keep=cache.keep))
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         raise UnsupportedError(f"{type(self).__name__} has no table of attention weights to show")
@@ -143,6 +166,10 @@ class AttentionConfig(Choice):
     def build(self, width: int, *, qk: nn.Module | None = None) -> nn.Module:
         """The module for a stream of this width; `qk` acts on queries and keys (rotary, q/k norm)."""
         raise UnsupportedError(f"attention kind {self.kind!r} cannot be built on its own")
+
+    def sizes(self, width: int) -> tuple[int, int]:
+        """Heads and head width for a stream of this width: what positions inside attention need to know."""
+        raise UnsupportedError(f"attention kind {self.kind!r} has no heads")
 
     def lookup(self) -> Lookup:
         """The kind without its maps, as `weft.attention` uses it."""

@@ -24,8 +24,8 @@ def attention(
     width and T from S. `beta` is the inverse temperature: 0 averages, ∞ takes the best, the default is
     1/√K. Without maps or scale, softmax(X·Xᵀ)·X is `attention(X, X, X, beta=1)`.
     """
-    _check(query, key, value)
-    lead = query.dim()
+    _check(query, key, value, mask)
+    lead, self_attention = query.dim(), query is key
     query, key, value = (_with_batch_and_heads(t) for t in (query, key, value))
     if query.shape[1] % key.shape[1]:
         given = f"{query.shape[1]} query heads with {key.shape[1]} key heads"
@@ -34,6 +34,7 @@ def attention(
     if mask.keep is not None:  # whatever stands in the padding must not reach a product, not even NaN
         padding = ~mask.keep[:, None, :, None]
         key, value = key.masked_fill(padding, 0.0), value.masked_fill(padding, 0.0)
+        query = query.masked_fill(padding, 0.0) if self_attention else query
     config = AttentionConfig.pick(kind).override({} if beta is None else {"beta": beta})
     heads: Tensor = config.lookup().eval()(query, key, value, mask)
     return heads if lead == 4 else heads[:, 0] if lead == 3 else heads[0, 0]
@@ -43,7 +44,9 @@ def _with_batch_and_heads(t: Tensor) -> Tensor:
     return t if t.dim() == 4 else t[:, None] if t.dim() == 3 else t[None, None]
 
 
-def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
+def _check(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> None:
+    if not isinstance(mask, Mask):
+        raise ShapeError(f"mask is a {type(mask).__name__}", expected="a Mask, such as Mask(allow=…)")
     shapes = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
     if not (query.dim() == key.dim() == value.dim() in (2, 3, 4)):
         raise ShapeError(shapes, expected="all (T, K), all (B, T, K) or all (B, H, T, K)")

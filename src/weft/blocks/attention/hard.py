@@ -17,8 +17,9 @@ from torch import Tensor
 
 from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import softargmax
-from weft.config import Positive
+from weft.blocks.attention.softmax import finite, inverse_temperature, products, softargmax
+from weft.config import Amount
+from weft.errors import UnsupportedError
 
 Learning = Literal["argmax", "straight-through", "gumbel"]
 
@@ -39,45 +40,50 @@ class HardLookup(Lookup):
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         value = spread(value, query.shape[1])
-        logits, allowed = self._logits(query, key, mask)
-        if self.training and self.learning == "gumbel":
-            uniform = torch.rand_like(logits).clamp(min=torch.finfo(logits.dtype).tiny)
-            logits = logits - (-uniform.log()).log()
-        choice = _best(logits, allowed)
+        scores, beta, allowed = self._scores(query, key, mask)
+        if self._draws and math.isfinite(beta):
+            uniform = torch.rand_like(scores).clamp(min=torch.finfo(scores.dtype).tiny)
+            scores, beta = beta * scores - (-uniform.log()).log(), 1.0
+        choice = _best(scores, allowed)
         chosen = value.gather(2, choice[..., None].expand(*choice.shape, value.shape[-1]))
         if allowed is not None:
             chosen = chosen.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
         if self.learning == "argmax" or not torch.is_grad_enabled():
             return chosen
-        soft = softargmax(logits, 1.0, allowed)
+        soft = softargmax(scores, beta, allowed).to(value.dtype)
         return chosen + (soft - soft.detach()) @ value  # adds exactly 0 forward, the softmax's slope backward
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
-        logits, allowed = self._logits(query, key, mask)
-        return _one_hot(_best(logits, allowed), allowed, logits)
+        if self._draws:
+            raise UnsupportedError("weights of a drawn choice", expected="eval mode: every call draws anew")
+        scores, _, allowed = self._scores(query, key, mask)
+        hot = torch.zeros_like(scores, dtype=query.dtype).scatter(-1, _best(scores, allowed)[..., None], 1.0)
+        return hot if allowed is None else hot.masked_fill(~allowed, 0.0)
 
-    def _logits(self, query: Tensor, key: Tensor, mask: Mask) -> tuple[Tensor, Tensor | None]:
-        beta = 1.0 / math.sqrt(query.shape[-1]) if self.beta is None else self.beta
-        logits = beta * (query @ spread(key, query.shape[1]).transpose(-1, -2))
+    @property
+    def _draws(self) -> bool:
+        return self.training and self.learning == "gumbel"
+
+    def _scores(self, query: Tensor, key: Tensor, mask: Mask) -> tuple[Tensor, float, Tensor | None]:
+        """Scores to choose from, their inverse temperature, and what is allowed. Without a bias the
+        choice does not depend on the temperature, so it is made from the unscaled scores."""
+        scores, beta = products(query, key), inverse_temperature(self.beta, query)
         if mask.bias is not None:
-            logits = logits + mask.bias.to(logits.dtype)
-        return logits, mask.allowed(query.shape[2], key.shape[2], query.device)
+            if math.isinf(beta):
+                raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no say")
+            scores, beta = beta * scores + finite(mask.bias, query.dtype), 1.0
+        return scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device)
 
 
-def _best(logits: Tensor, allowed: Tensor | None) -> Tensor:
-    return (logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)).argmax(-1)
-
-
-def _one_hot(choice: Tensor, allowed: Tensor | None, like: Tensor) -> Tensor:
-    hot = torch.zeros_like(like).scatter(-1, choice[..., None], 1.0)
-    return hot if allowed is None else hot.masked_fill(~allowed, 0.0)
+def _best(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    return (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).argmax(-1)
 
 
 class HardConfig(HeadsConfig, kind="hard"):
     """One value per query; `learning` says how queries and keys learn through the choice."""
 
     learning: Learning = "straight-through"
-    beta: Positive | None = None
+    beta: Amount | None = None
 
     def lookup(self) -> HardLookup:
         return HardLookup(learning=self.learning, beta=self.beta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Lookup, Mask, Stream
 from weft.blocks.cache import Cache, KeyValueCache, positions
 from weft.config import Size
-from weft.errors import ConfigError, ShapeError, UnsupportedError
+from weft.errors import ConfigError, ShapeError
 
 
 class Attention(nn.Module):
@@ -19,6 +18,7 @@ class Attention(nn.Module):
     heads        query heads; kv_heads of them (a divisor, default all) have keys and values of their own
     head_width   width of a query and key in one head (default width / heads); value_width likewise
     bias         whether the four maps have biases
+    cache        (of forward) what was read before; with a memory, its keys and values, computed once
     qk           a module (query, key, positions) → (query, key), applied per head before the lookup
     lookup       how values are weighed; this is what differs between the kinds
     """
@@ -37,6 +37,8 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
+        if min(heads, kv_heads) < 1:
+            raise ConfigError(f"{heads} heads, {kv_heads} kv_heads", expected="at least one of each")
         if head_width is None and width % heads:
             raise ConfigError(
                 f"width {width} with {heads} heads", expected="heads that divide the width", advice="or set head_width"
@@ -56,8 +58,8 @@ class Attention(nn.Module):
     def extra_repr(self) -> str:
         return f"width={self.width}, heads={self.heads}, kv_heads={self.kv_heads}"
 
-    def new_cache(self, capacity: int | None = None) -> KeyValueCache:
-        return KeyValueCache(capacity)
+    def new_cache(self, capacity: int | None = None) -> Cache:
+        return self.lookup.new_cache(capacity)
 
     def forward(
         self, x: Stream, memory: Tensor | None = None, *, mask: Mask = EVERYTHING, cache: Cache | None = None
@@ -69,21 +71,27 @@ class Attention(nn.Module):
                 x = x.masked_fill(padding, 0.0)
             else:
                 memory = memory.masked_fill(padding, 0.0)
-        source = x if memory is None else memory
         query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        if memory is not None and isinstance(cache, KeyValueCache) and cache.length:  # read once, in an earlier call
+            query = query if self.qk is None else self.qk(query, query, None)[0]
+            return self._join(self.lookup.recall(query, None, None, mask, cache))
+        source = x if memory is None else memory
         key = self.key(source).unflatten(-1, (self.kv_heads, -1)).transpose(1, 2)
         value = self.value(source).unflatten(-1, (self.kv_heads, -1)).transpose(1, 2)
         if self.qk is not None:
             where = None if memory is not None else positions(x.shape[1], x.device, keep=mask.keep, cache=cache)
             query, key = self.qk(query, key, where)
-        if isinstance(cache, KeyValueCache):
-            key, value, keep = cache.extend(key, value, mask.keep)
-            mask = replace(mask, keep=keep)
+        if cache is not None:
+            return self._join(self.lookup.recall(query, key, value, mask, cache))
         mask.check(x.shape[0], self.heads, query.shape[2], key.shape[2])
-        heads = self.lookup(query, key, value, mask)
+        return self._join(self.lookup(query, key, value, mask))
+
+    def _join(self, heads: Tensor) -> Tensor:
         return self.output(heads.transpose(1, 2).flatten(2))
 
     def _check(self, x: Tensor, memory: Tensor | None, mask: Mask, cache: Cache | None) -> None:
+        if not isinstance(mask, Mask):
+            raise ShapeError(f"mask is a {type(mask).__name__}", expected="a Mask, such as Mask(allow=…)")
         for name, tensor in (("x", x), ("memory", memory)):
             if tensor is not None and (tensor.dim() != 3 or tensor.shape[-1] != self.width):
                 raise ShapeError(f"{name} has shape {tuple(tensor.shape)}", expected=f"(B, T, {self.width})")
@@ -93,10 +101,6 @@ class Attention(nn.Module):
         if mask.keep is not None and mask.keep.shape != source.shape[:2]:
             given = f"Mask keep has shape {tuple(mask.keep.shape)}"
             raise ShapeError(given, expected=f"{tuple(source.shape[:2])}: one word for each token read in this call")
-        if cache is not None and memory is not None:
-            raise UnsupportedError("a cache was given for cross-attention", expected="a cache or a memory, not both")
-        if cache is not None and not isinstance(cache, KeyValueCache):
-            raise UnsupportedError(f"a {type(cache).__name__} was given", expected="this module's own new_cache()")
 
 
 class HeadsConfig(AttentionConfig):
@@ -121,6 +125,10 @@ class HeadsConfig(AttentionConfig):
             qk=qk,
             lookup=self.lookup(),
         )
+
+    def sizes(self, width: int) -> tuple[int, int]:
+        heads = self.heads_for(width)
+        return heads, width // heads if self.head_width is None else self.head_width
 
     def heads_for(self, width: int) -> int:
         """`heads`, or the fewest that divide the width into heads of at most the usual 64."""

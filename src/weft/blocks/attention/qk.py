@@ -7,17 +7,23 @@ from torch import Tensor, nn
 
 from weft.blocks.attention.base import Keys, Queries
 from weft.blocks.norm import RMSNorm
+from weft.errors import ShapeError
 
 
 class QKNorm(nn.Module):
-    """Queries and keys of every head scaled to root mean square 1 (Henry et al. 2020; Qwen3's form)."""
+    """Queries and keys of every head scaled to root mean square 1 (Henry et al. 2020).
 
-    def __init__(self, head_width: int, *, eps: float = 1e-6) -> None:
+    `learned`: with a weight per feature (Qwen3) or without.
+    """
+
+    def __init__(self, head_width: int, *, eps: float = 1e-6, learned: bool = True) -> None:
         super().__init__()
-        self.query_norm = RMSNorm(head_width, eps=eps)
-        self.key_norm = RMSNorm(head_width, eps=eps)
+        self.query_norm = RMSNorm(head_width, eps=eps, learned=learned)
+        self.key_norm = RMSNorm(head_width, eps=eps, learned=learned)
 
     def forward(self, query: Queries, key: Keys, positions: Int[Tensor, "..."] | None) -> tuple[Queries, Keys]:
+        if query.shape[-1] != self.query_norm.width:
+            raise ShapeError(f"queries of width {query.shape[-1]}", expected=f"the head width {self.query_norm.width}")
         return self.query_norm(query), self.key_norm(key)
 
 

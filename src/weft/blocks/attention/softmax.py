@@ -12,8 +12,10 @@ from torch import Tensor
 
 from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
-from weft.config import Positive, Share
-from weft.errors import UnsupportedError
+from weft.config import Amount, Share
+from weft.errors import ConfigError, UnsupportedError
+
+HUGE = 1e30  # an inverse temperature beyond this is infinite: scaled scores would overflow
 
 
 def softargmax(
@@ -24,7 +26,10 @@ def softargmax(
     β = 0 is the plain average, β = ∞ the argmax (ties share). Never NaN for scores that are numbers or
     infinite; a row with nothing allowed is all zeros. Half precision is computed in float32.
     """
-    work = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    if not beta >= 0:
+        raise ConfigError(f"beta = {beta}", expected="a number from 0 to infinity")
+    beta = math.inf if beta > HUGE else beta
+    work = wide(scores)
     limit = torch.finfo(work.dtype).max / max(1.0, beta if math.isfinite(beta) else 1.0)
     work = work.clamp(-limit, limit)  # ∞ − ∞ inside the softmax would be NaN
     if math.isinf(beta):
@@ -39,6 +44,29 @@ def softargmax(
     # the gradient (pytorch#41508).
     closed = ~allowed & allowed.any(-1, keepdim=True)
     return scaled.masked_fill(closed, -torch.inf).softmax(-1).masked_fill(~allowed, 0.0).to(scores.dtype)
+
+
+def wide(x: Tensor) -> Tensor:
+    """Half precision as float32: sums and products in half lose what the fused kernel keeps."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def products(query: Queries, key: Keys) -> Float[Tensor, "B H T S"]:
+    """q·k for every query and key, in at least float32."""
+    return wide(query) @ wide(spread(key, query.shape[1])).transpose(-1, -2)
+
+
+def finite(bias: Tensor, dtype: torch.dtype) -> Tensor:
+    """The bias in another type without becoming infinite there: −1e9 is no prohibition in float16."""
+    limits = torch.finfo(dtype)
+    return bias.to(dtype) if bias.dtype == dtype else bias.clamp(limits.min, limits.max).to(dtype)
+
+
+def inverse_temperature(beta: float | None, query: Tensor) -> float:
+    """β as given, or 1/√(key width); beyond 1e30 it is ∞."""
+    if beta is None:
+        return 1.0 / math.sqrt(query.shape[-1])
+    return math.inf if beta > HUGE else beta
 
 
 def renormalise(weights: Float[Tensor, "*lead S"], allowed: Bool[Tensor, "*mask S"]) -> Float[Tensor, "*lead S"]:
@@ -68,10 +96,10 @@ class SoftmaxLookup(Lookup):
         return f"beta={'1/√K' if self.beta is None else self.beta}, dropout={self.dropout}"
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
-        beta = self._beta(query)
+        beta = inverse_temperature(self.beta, query)
         dropout = self.dropout if self.training else 0.0
         if beta == 0 or math.isinf(beta):  # the kernel scales −∞ and 0 too, and would give NaN
-            weights = F.dropout(self.weights(query, key, mask), dropout)
+            weights = F.dropout(self.weights(query, key, mask), dropout).to(value.dtype)
             return weights @ spread(value, query.shape[1])
         asking, answering = query.shape[2], key.shape[2]
         grouped = query.shape[1] != key.shape[1]
@@ -89,16 +117,12 @@ class SoftmaxLookup(Lookup):
         return heads if empty is None else heads.masked_fill(empty, 0.0)
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
-        beta = self._beta(query)
-        scores = query @ spread(key, query.shape[1]).transpose(-1, -2)
+        scores, beta = products(query, key), inverse_temperature(self.beta, query)
         if mask.bias is not None:
             if math.isinf(beta):
                 raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no say")
-            scores, beta = beta * scores + mask.bias.to(scores.dtype), 1.0
-        return softargmax(scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device))
-
-    def _beta(self, query: Tensor) -> float:
-        return 1.0 / math.sqrt(query.shape[-1]) if self.beta is None else self.beta
+            scores, beta = beta * scores + finite(mask.bias, query.dtype), 1.0
+        return softargmax(scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device)).to(query.dtype)
 
 
 def _additive(mask: Mask, asking: int, answering: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -106,17 +130,17 @@ def _additive(mask: Mask, asking: int, answering: int, like: Tensor) -> tuple[Te
     caller, because not every backend of SDPA gives zero and finite gradients for them."""
     allowed = mask.allowed(asking, answering, like.device)
     if allowed is None:
-        return (None if mask.bias is None else mask.bias.to(like.dtype)), None
+        return (None if mask.bias is None else finite(mask.bias, like.dtype)), None
     empty = ~allowed.any(-1, keepdim=True)
     if mask.bias is None:
         return allowed | empty, empty
-    return mask.bias.to(like.dtype).masked_fill(~allowed, -torch.inf).masked_fill(empty, 0.0), empty
+    return finite(mask.bias, like.dtype).masked_fill(~allowed, -torch.inf).masked_fill(empty, 0.0), empty
 
 
 class SoftmaxConfig(HeadsConfig, kind="softmax", aliases=("full",)):
     """Full attention. `beta`: inverse temperature (None: 1/√head width; T5 uses 1)."""
 
-    beta: Positive | None = None
+    beta: Amount | None = None
     dropout: Share = 0.0
 
     def lookup(self) -> SoftmaxLookup:

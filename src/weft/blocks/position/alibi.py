@@ -7,7 +7,7 @@ import math
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.blocks.position.base import Position, PositionConfig, distances
 
@@ -27,12 +27,13 @@ class ALiBi(Position):
     def __init__(self, heads: int) -> None:
         super().__init__()
         self.heads = heads
+        self.unit = nn.Buffer(torch.ones(()), persistent=False)  # its type follows the model's
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}"
 
     def at_scores(self, asking: Int[Tensor, "*rows T"], answering: Int[Tensor, "*rows S"]) -> Float[Tensor, "R H T S"]:
-        slope = torch.tensor(slopes(self.heads), device=asking.device)
+        slope = torch.tensor(slopes(self.heads), dtype=self.unit.dtype, device=asking.device)
         return -slope[:, None, None] * distances(asking, answering).abs()[:, None]
 
 

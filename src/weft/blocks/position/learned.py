@@ -30,6 +30,8 @@ class Learned(Position):
                 expected=f"at most {len(self.weight)}, for which positions were learned",
                 advice="shorten the text, or stretch the positions with .stretched(length)",
             )
+        if x.shape[-1] != self.weight.shape[1]:
+            raise ShapeError(f"x has width {x.shape[-1]}", expected=f"{self.weight.shape[1]}")
         return x + F.embedding(positions, self.weight)
 
     def stretched(self, max_length: int) -> Learned:

@@ -11,7 +11,7 @@ from weft.blocks.attention.base import Keys, Queries
 from weft.blocks.position.base import Position, PositionConfig
 from weft.blocks.position.sinusoidal import angles_of
 from weft.config import Positive
-from weft.errors import ConfigError, UnsupportedError
+from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
 class Rotary(Position):
@@ -39,6 +39,8 @@ class Rotary(Position):
             raise UnsupportedError(
                 "rotary positions in cross-attention", expected="self-attention: a memory has no common positions"
             )
+        if query.shape[-1] != self.head_width:
+            raise ShapeError(f"queries of width {query.shape[-1]}", expected=f"the head width {self.head_width}")
         angles = angles_of(positions, self.head_width, self.base)
         if angles.dim() == 3:  # ragged rows: (B, T, K/2) → (B, 1, T, K/2), the same for every head
             angles = angles[:, None]
