@@ -1,0 +1,61 @@
+"""Which of our schemes a `tokenizer.json` is, told from its structure: the file needs no field of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.text.spelling import BYTE_CHARACTERS, BYTE_NAMES, END
+
+WORD_PATTERN = r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"
+"""Words with the space before them, then marks, then what space is left; joined, they are the text again."""
+
+
+def kind_of(settings: Mapping[str, Any]) -> str:
+    """`characters`, `bytes`, `words`, `bpe`, or `other` for what follows none of our rules."""
+    model, splitter = settings["model"], settings.get("pre_tokenizer")
+    if settings.get("normalizer") is not None or not _plain_bpe(model):
+        return "other"
+    only_end = [token["content"] for token in settings.get("added_tokens", [])] == [END]
+    vocabulary, merges = model["vocab"], model["merges"]
+    if splitter is None:
+        if model["byte_fallback"] and only_end and not merges and _is_characters(vocabulary):
+            return "characters"
+        return "other"
+    if model["byte_fallback"] or not _decodes_bytes(settings) or not all(c in vocabulary for c in BYTE_CHARACTERS):
+        return "other"
+    steps = splitter["pretokenizers"] if splitter["type"] == "Sequence" else [splitter]
+    *before, last = steps
+    if last["type"] != "ByteLevel" or last["add_prefix_space"]:
+        return "other"
+    if last["use_regex"]:
+        return "other" if before else "bpe"
+    if not before and not merges and only_end and _is_bytes(vocabulary):
+        return "bytes"
+    is_words = model["ignore_merges"] and not merges and only_end and _splits_words(before)
+    return "words" if is_words else "other"
+
+
+def _plain_bpe(model: Mapping[str, Any]) -> bool:
+    """A BPE model without chance, marks on sub-words, or an unknown token."""
+    odd = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+    return model.get("type") == "BPE" and not any(model.get(name) for name in odd)
+
+
+def _is_characters(vocabulary: Mapping[str, int]) -> bool:
+    names = {token for token in vocabulary if len(token) != 1 and token != END}
+    return names == set(BYTE_NAMES)
+
+
+def _is_bytes(vocabulary: Mapping[str, int]) -> bool:
+    bytes_only = {token: number for token, number in vocabulary.items() if token != END}
+    return bytes_only == {character: value for value, character in enumerate(BYTE_CHARACTERS)}
+
+
+def _decodes_bytes(settings: Mapping[str, Any]) -> bool:
+    return (settings.get("decoder") or {}).get("type") == "ByteLevel"
+
+
+def _splits_words(steps: list[Mapping[str, Any]]) -> bool:
+    ours = {"type": "Split", "pattern": {"Regex": WORD_PATTERN}, "behavior": "Isolated", "invert": False}
+    return steps == [ours]

@@ -1,0 +1,211 @@
+"""Text to ids and back. The engine is the `tokenizers` library; what is added here is exactness.
+
+`decode(encode(text)) == text` for every text, special tokens are never read out of what a person wrote,
+each id knows how many bytes it stands for, and a file from a stranger is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import tokenizers
+from numpy.typing import ArrayLike, NDArray
+
+from weft.errors import DataError
+from weft.text.recognise import kind_of
+from weft.text.spelling import BYTE_NAMES, END, CharacterTable, Ids, byte_fallback, byte_level, utf8
+
+LARGEST_FILE = 256 << 20
+LARGEST_GAP = 4096  # ids that no token has; a file with more of them asks for memory, not for tokens
+
+
+class Tokenizer:
+    """A vocabulary and the rule that cuts text into it; `kind` is how it was made.
+
+    Made by `TokenizerConfig.train`, or read from a `tokenizer.json`. Its own kinds are `characters`, `bytes`,
+    `words` and `bpe`; whatever else the engine can read is `other` and is not promised to give text back exactly.
+    """
+
+    def __init__(self, engine: tokenizers.Tokenizer) -> None:
+        engine.no_padding()
+        engine.no_truncation()
+        engine.encode_special_tokens = True  # what a person types is text, also when it looks like <|endoftext|>
+        self._engine = engine
+        self._vocabulary: dict[str, int] = engine.get_vocab(with_added_tokens=True)
+        ids = self._vocabulary.values()
+        self.vocab_size: int = max(ids, default=-1) + 1
+        if len(set(ids)) != len(ids) or self.vocab_size > len(ids) + LARGEST_GAP:
+            raise DataError(f"{len(ids)} tokens with ids up to {self.vocab_size - 1}", expected="one id for each token")
+        if END not in self._vocabulary:
+            raise DataError(f"the vocabulary has no {END}", expected="a token that marks the end of a text")
+        self.end: int = self._vocabulary[END]
+        self.kind: str = kind_of(json.loads(engine.to_str()))
+
+    def __repr__(self) -> str:
+        return f"Tokenizer({self.kind}, vocab_size={self.vocab_size})"
+
+    # -- text to ids --------------------------------------------------------------------------
+
+    @cached_property
+    def _look_up(self) -> Callable[[str], Ids] | None:
+        """The fast road of the schemes that need no merging."""
+        if self.kind == "characters":
+            return CharacterTable(self._vocabulary).encode
+        if self.kind == "bytes":
+            return lambda text: np.frombuffer(utf8(text), dtype=np.uint8).astype(np.uint32)
+        return None
+
+    def encode(self, text: str) -> Ids:
+        """The ids of a text; no special token is added or recognised."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, pieces: Sequence[str]) -> list[Ids]:
+        """The ids of several texts, on all cores."""
+        if self._look_up is not None:
+            return [self._look_up(piece) for piece in pieces]
+        try:
+            encodings = self._engine.encode_batch_fast(list(pieces), add_special_tokens=False)
+        except (UnicodeEncodeError, TypeError):
+            for piece in pieces:
+                utf8(piece)  # names the character that has no UTF-8
+            raise
+        return [np.array(encoding.ids, dtype=np.uint32) for encoding in encodings]
+
+    # -- ids to text --------------------------------------------------------------------------
+
+    @cached_property
+    def _spelling(self) -> list[bytes]:
+        """The bytes of every id; special tokens stand for no text."""
+        spell = byte_fallback if self.kind in ("characters", "other") else byte_level
+        table = [b""] * self.vocab_size
+        for token, number in self._vocabulary.items():
+            table[number] = spell(token)
+        for number, added in self._engine.get_added_tokens_decoder().items():
+            table[number] = b"" if added.special else added.content.encode()
+        return table
+
+    @cached_property
+    def token_bytes(self) -> NDArray[np.int64]:
+        """How many UTF-8 bytes of text each id stands for: (vocab_size,). For bits per byte."""
+        return np.array([len(spelled) for spelled in self._spelling], dtype=np.int64)
+
+    def byte_length(self, ids: ArrayLike) -> int:
+        """How many UTF-8 bytes of text these ids stand for."""
+        return int(self.token_bytes[self._checked(ids)].sum())
+
+    def decode_bytes(self, ids: ArrayLike) -> bytes:
+        """The bytes that these ids spell; a sequence that was cut may end inside a character."""
+        known = self._checked(ids)
+        if self.kind == "other":
+            return self._engine.decode(known.tolist(), skip_special_tokens=True).encode()
+        table = self._spelling
+        return b"".join([table[number] for number in known.tolist()])
+
+    def decode(self, ids: ArrayLike) -> str:
+        """The text that these ids spell; bytes that are no UTF-8 show as U+FFFD."""
+        return self.decode_bytes(ids).decode(errors="replace")
+
+    def _checked(self, ids: ArrayLike) -> NDArray[np.int64]:
+        known = np.asarray(ids, dtype=np.int64).ravel()
+        if known.size and not 0 <= known.min() <= known.max() < self.vocab_size:
+            raise DataError(
+                f"token ids from {known.min()} to {known.max()}", expected=f"ids from 0 to {self.vocab_size - 1}"
+            )
+        return known
+
+    # -- what the vocabulary does not know ----------------------------------------------------
+
+    @cached_property
+    def _single_bytes(self) -> NDArray[np.bool_]:
+        """Which ids are bytes and not characters or words."""
+        if self.kind == "characters":
+            named = np.zeros(self.vocab_size, dtype=bool)
+            named[[self._vocabulary[name] for name in BYTE_NAMES]] = True
+            return named
+        return (self.token_bytes == 1) if self.kind == "words" else np.zeros(self.vocab_size, dtype=bool)
+
+    def unseen_share(self, ids: ArrayLike) -> float:
+        """The share of tokens that only spell something the vocabulary lacks (0 for bytes and BPE)."""
+        known = self._checked(ids)
+        spelled = self._single_bytes[known]
+        if not spelled.any():
+            return 0.0
+        count = int(spelled.sum()) if self.kind == "characters" else self._spelled_words(known, spelled)
+        return count / known.size
+
+    def _spelled_words(self, known: NDArray[np.int64], spelled: NDArray[np.bool_]) -> int:
+        """A byte alone may be a word of its own (a comma): count the bytes of words that take several."""
+        edges = np.flatnonzero(np.diff(spelled, prepend=False, append=False))
+        count = 0
+        for first, after in edges.reshape(-1, 2).tolist():
+            if after - first > 1:  # how space is split depends on what follows it, so look one token further
+                words = self._engine.pre_tokenizer.pre_tokenize_str(self.decode(known[first : after + 1]))
+                followed = after < known.size and self.token_bytes[known[after]] > 0
+                count += sum(len(word) for word, _ in words[: len(words) - followed] if len(word) > 1)
+        return count
+
+    # -- files --------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The text of a `tokenizer.json`."""
+        return self._engine.to_str(pretty=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, name: str = "tokenizer.json") -> Self:
+        """The inverse of `to_json`; `name` is what an error calls it."""
+        advice = "is it a tokenizer.json of Weft or of Hugging Face, and complete?"
+        try:
+            settings = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{name} is not valid JSON ({_first_line(error)})", advice=advice) from None
+        if not isinstance(settings, dict) or not isinstance(settings.get("model"), dict):
+            raise DataError(f"{name} is JSON, but no tokenizer", advice=advice)
+        settings["truncation"] = settings["padding"] = None  # a stranger's padding could ask for any memory
+        try:
+            return cls(tokenizers.Tokenizer.from_str(json.dumps(settings)))
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from None
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # the engine panics on some broken files, which is no `Exception`
+            raise DataError(f"{name} cannot be used ({_first_line(error)})", advice=advice) from None
+
+    def save(self, path: str | Path) -> None:
+        """Write a `tokenizer.json`, which Hugging Face's `PreTrainedTokenizerFast` opens too."""
+        Path(path).write_text(self.to_json(), encoding="utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a `tokenizer.json`."""
+        path = Path(path)
+        try:
+            size = path.stat().st_size
+            if size > LARGEST_FILE:
+                raise DataError(f"{path} has {size >> 20} MB", expected=f"a tokenizer of at most {LARGEST_FILE >> 20}")
+            content = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        return cls.from_json(content, name=str(path))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A sha256 of everything that decides about ids; the same for the same tokenizer in every file."""
+        settings = _without_defaults(json.loads(self._engine.to_str()))
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:120]
+
+
+def _without_defaults(value: Any) -> Any:
+    """Drop what is null or false: a later version of the engine may write fields that this one does not know."""
+    if isinstance(value, dict):
+        return {k: _without_defaults(v) for k, v in value.items() if v is not None and v is not False}
+    return [_without_defaults(item) for item in value] if isinstance(value, list) else value
