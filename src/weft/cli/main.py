@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from weft import __version__
-from weft.cli import tour
+from weft.cli import tour, train
 from weft.errors import WeftError
 
 app = typer.Typer(
@@ -21,6 +21,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(train.train)
+app.command()(train.resume)
+app.command()(train.evaluate)
 app.command()(tour.tour)
 
 
@@ -39,7 +42,7 @@ def weft(
 ) -> None:
     """Train, run and look inside a Transformer on your own data, on your own computer.
 
-    Example:  weft tour
+    Example:  weft train book.txt --minutes 5
     """
     if debug:
         os.environ["WEFT_DEBUG"] = "1"

@@ -1,0 +1,97 @@
+"""Writing so that a crash at any instant leaves the old file or the new one, never half of one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from weft.errors import DataError
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in this folder durable; Windows cannot open folders and needs no such thing."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_file(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """`write` fills a file beside the target, which then takes its name at once."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(beside)
+        sync_file(beside)
+        beside.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {error.strerror}", advice="free some space or check its rights"
+        ) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_whole(path, lambda beside: _write_bytes(beside, text.encode()))
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def write_json(path: Path, data: Any) -> None:
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Tensors that share memory (tied weights) must have been reduced to one name before."""
+    plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    write_whole(path, lambda beside: save_file(plain, beside))
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise DataError(f"{path} is not valid JSON: {error}") from None
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there") from None
+    except (SafetensorError, ValueError) as error:
+        raise DataError(f"{path} is not a sound safetensors file: {error}") from None
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_folder(folder: Path) -> None:
+    """Under another name first, so that a crash does not leave half a checkpoint that looks whole."""
+    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)

@@ -1,0 +1,156 @@
+"""`weft train`, `weft resume`: learning, and going on with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.errors import ConfigError, UnsupportedError
+
+if TYPE_CHECKING:
+    from weft.checkpoints import RunDirectory
+    from weft.training import Outcome
+
+TASKS = ("generate", "fill", "classify", "translate", "embed")
+STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
+
+
+def train(
+    data: Annotated[
+        list[str], typer.Argument(metavar="[TASK] DATA…", help="generate, then text files or folders; or demo")
+    ],
+    model: Annotated[
+        str, typer.Option(help="gpt (sized by the plan), or a named size such as gpt-small, gpt2")
+    ] = "gpt",
+    tokenizer: Annotated[str | None, typer.Option(help="characters, words, bytes or bpe. Default: bpe")] = None,
+    validation: Annotated[list[str] | None, typer.Option(help="Text to hold out instead of the last tenth.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Plan for this time. Default: 5")] = None,
+    steps: Annotated[int | None, typer.Option(help="Train this many steps.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Read the text this many times.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
+    out: Annotated[str | None, typer.Option(help="Directory of the run. Default: runs/TASK-NAME-N")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or mps")] = "cpu",
+    threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")] = False,
+) -> None:
+    """Train a model on your own text.
+
+    Example:  weft train book.txt --minutes 5
+    """
+    from weft.cli.progress import Reporter
+    from weft.tasks.generate import Request, train_generate
+
+    task, words = (data[0], data[1:]) if data[0] in TASKS else ("generate", data)
+    if task != "generate":
+        raise UnsupportedError(f"the task {task!r} does not exist yet", expected="generate")
+    if not words:
+        raise ConfigError("no data was given", expected="text files, a folder, or demo", advice="weft train demo")
+    if sum(value is not None for value in (minutes, steps, epochs)) > 1:
+        raise ConfigError("more than one of --minutes, --steps, --epochs", expected="one of them")
+    request = Request(
+        data=tuple(words),
+        model=model,
+        tokenizer=tokenizer,
+        validation=tuple(validation or ()),
+        minutes=minutes,
+        steps=steps,
+        epochs=epochs,
+        seed=seed,
+        device=device,
+        threads=threads,
+        out=out,
+        changes=parse_changes(set_ or []),
+        dry_run=dry_run,
+        started=STARTED,
+    )
+    reporter = Reporter(as_json=as_json)
+    try:
+        run, outcome = train_generate(request, reporter)
+    finally:
+        reporter.close()
+    if run is not None and outcome is not None:
+        finish(run, outcome, as_json=as_json)
+
+
+def resume(
+    run: Annotated[str, typer.Argument(help="The directory of the run.")],
+    steps: Annotated[int | None, typer.Option(help="Train a finished run this many steps further.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")] = False,
+) -> None:
+    """Go on with a run exactly where it stopped.
+
+    Example:  weft resume runs/generate-book-1
+    """
+    from weft.cli.progress import Reporter
+    from weft.tasks.generate import resume_generate
+
+    reporter = Reporter(as_json=as_json)
+    try:
+        directory, outcome = resume_generate(run, reporter, steps=steps, started=STARTED)
+    finally:
+        reporter.close()
+    finish(directory, outcome, as_json=as_json)
+
+
+def evaluate(
+    run: Annotated[str, typer.Argument(help="The directory of the run.")],
+    data: Annotated[list[str] | None, typer.Argument(help="Other text than the run's held-out part.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Measure how well a run predicts text: nats per token and bits per byte.
+
+    Example:  weft evaluate runs/generate-book-1 other.txt
+    """
+    from weft.tasks.run import load
+
+    metrics = load(run).evaluate(*(data or ()))
+    if as_json:
+        typer.echo(json.dumps(metrics))
+    else:
+        typer.echo(
+            f"{metrics['loss']:.4f} nats per token, {metrics['bits_per_byte']:.4f} bits per byte, "
+            f"{metrics['tokens']:,} tokens"
+        )
+
+
+def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
+    """The last words: what came out, and what to do next."""
+    progress = outcome.progress
+    if outcome.stopped_by == "signal":
+        typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
+        sys.exit(130)
+    event = {
+        "event": "done",
+        "run": str(run.path),
+        "steps": progress.step,
+        "seconds": round(time.perf_counter() - STARTED, 2),
+        "validation_loss": progress.best,
+        "bits_per_byte": progress.best_metrics.get("bits_per_byte"),
+        "measured_on": "validation",
+        "stopped_by": outcome.stopped_by,
+    }
+    if as_json:
+        typer.echo(json.dumps(event))
+    else:
+        typer.echo(
+            f"Done in {event['seconds']:.0f} s: {progress.best:.4f} nats per token on held-out text "
+            f"({event['bits_per_byte']:.4f} bits per byte), in {run.path}",
+            err=True,
+        )
+
+
+def parse_changes(settings: list[str]) -> dict[str, str]:
+    """`--set a.b=c` as a dict."""
+    changes = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {setting}", expected="key=value, such as model.width=128")
+        changes[key] = value
+    return changes

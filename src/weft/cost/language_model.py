@@ -1,0 +1,37 @@
+"""The cost of one training step of a language model, counted from its shapes without running it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from weft.models import GPTConfig
+
+BYTES = 4  # float32
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one step on `tokens` tokens: multiplications and additions, and bytes at the peak."""
+
+    parameters: int
+    tokens: int
+    flops: float
+    memory: int
+
+
+def cost_of(config: GPTConfig, *, batch: int, length: int, optimizer_copies: float = 1.5) -> Cost:
+    """Forward and backward cost three times the forward part; scores and mixing cost 4·T·width a token,
+    halved by the causal mask. Memory: weights, gradients, optimizer state and what backward needs."""
+    with torch.device("meta"):
+        model = config.build()
+    parameters = sum(p.numel() for p in model.parameters())
+    maps = sum(p.numel() for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("tokens"))
+    tokens = batch * length
+    flops = 3.0 * tokens * (2 * maps + 2 * length * config.width * config.depth)
+    per_token = (
+        config.depth * (18 * config.width + 3 * config.feed_forward.hidden(config.width)) + 3 * config.vocab_size
+    )
+    memory = int(BYTES * (parameters * (2 + optimizer_copies) + tokens * per_token))
+    return Cost(parameters, tokens, flops, memory)

@@ -1,0 +1,69 @@
+"""Several processes on one global batch: gradients are summed, so the result is that of one process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which process this is, and how the processes speak; one alone needs no words."""
+
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def share(self, count: int) -> slice:
+        """This rank's part of a batch of `count` samples; parts differ by at most one."""
+        return slice(count * self.rank // self.world, count * (self.rank + 1) // self.world)
+
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        """Replace every tensor by its sum over all ranks, as one message."""
+        if self.world == 1:
+            return
+        flat = torch.cat([t.flatten() for t in tensors])
+        dist.all_reduce(flat)
+        for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def agree(self, value: float, device: torch.device) -> float:
+        """Rank 0's value, on every rank: decisions by the clock must be one decision."""
+        if self.world == 1:
+            return value
+        message = torch.tensor([value], dtype=torch.float64, device=device)
+        dist.broadcast(message, 0)
+        return float(message)
+
+    def any(self, flag: bool, device: torch.device) -> bool:
+        """Whether any rank says so."""
+        if self.world == 1:
+            return flag
+        message = torch.tensor([float(flag)], device=device)
+        dist.all_reduce(message)
+        return bool(message > 0)
+
+    def wait(self) -> None:
+        if self.world > 1:
+            dist.barrier()
+
+
+ALONE = Ranks()
+
+
+def ranks_from_environment(device: str) -> Ranks:
+    """Under `torchrun`, join the others (gloo on CPU, nccl on GPU); otherwise this process is alone."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        return ALONE
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    return Ranks(dist.get_rank(), world)

@@ -1,0 +1,112 @@
+"""What a checkpoint holds and how a run takes it up again, to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from weft.checkpoints import Checkpoint, RunDirectory, load_newest, remove_old, save_checkpoint
+from weft.errors import DataError
+
+if TYPE_CHECKING:
+    from weft.training.trainer import Trainer
+
+CLOCK = ("seconds",)  # values that depend on the clock go to timing.jsonl
+
+
+class Log:
+    """metrics.jsonl: one line a step, only values that the run determines; timing.jsonl: the clock."""
+
+    def __init__(self, run: RunDirectory, *, enabled: bool) -> None:
+        self.run, self.enabled = run, enabled
+        self._metrics: Any = None
+        self._timing: Any = None
+
+    def rewind(self, size: int) -> None:
+        """Cut the log back to where the checkpoint saw it."""
+        if not self.enabled:
+            return
+        path = self.run.metrics_file
+        if (path.stat().st_size if path.exists() else 0) < size:
+            raise DataError(f"{path} is shorter than the checkpoint says", expected=f"at least {size} bytes")
+        self._metrics = path.open("ab")
+        self._metrics.truncate(size)
+        self._timing = self.run.timing_file.open("ab")
+
+    def write(self, values: dict[str, Any]) -> None:
+        if self.enabled:
+            lasting = {k: v for k, v in values.items() if k not in CLOCK}
+            clock = {"step": values["step"]} | {k: round(v, 6) for k, v in values.items() if k in CLOCK}
+            self._metrics.write(json.dumps(lasting).encode() + b"\n")
+            self._timing.write(json.dumps(clock).encode() + b"\n")
+
+    def sync(self) -> int:
+        """On disk for good; returns its size."""
+        if not self.enabled:
+            return 0
+        self._metrics.flush()
+        os.fsync(self._metrics.fileno())
+        self._timing.flush()
+        return int(self._metrics.seek(0, os.SEEK_END))
+
+
+def capture_state(trainer: Trainer) -> Checkpoint:
+    """Weights, optimizer, progress and the length of the log. Data order, schedule and dropout follow
+    from the step and need no state."""
+    from weft.training.trainer import unique_state
+
+    size = trainer.log.sync()
+    state = {"progress": asdict(trainer.progress), "metrics_bytes": size}
+    tensors = {"model": unique_state(trainer.model), "optimizer": optimizer_tensors(trainer)}
+    return Checkpoint(trainer.progress.step, tensors, state)
+
+
+def save_state(trainer: Trainer, checkpoint: Checkpoint) -> None:
+    """Rank 0 writes; the others wait, so that no rank runs ahead of what is on disk."""
+    if trainer.ranks.is_first:
+        save_checkpoint(trainer.run.checkpoints, checkpoint)
+        remove_old(trainer.run.checkpoints, trainer.settings.keep)
+    trainer.ranks.wait()
+
+
+def restore_state(trainer: Trainer) -> None:
+    """Take up the newest sound checkpoint, or begin."""
+    checkpoint = load_newest(trainer.run.checkpoints)
+    if checkpoint is None:
+        trainer.log.rewind(0)
+        return
+    missing, unexpected = trainer.model.load_state_dict(checkpoint.tensors["model"], strict=False)
+    tied = set(trainer.model.state_dict()) - set(checkpoint.tensors["model"])
+    if unexpected or set(missing) - tied:
+        raise DataError("the checkpoint does not fit the model", expected="the tensors of config.json's model")
+    load_optimizer_tensors(trainer, checkpoint.tensors["optimizer"])
+    for name, value in checkpoint.state["progress"].items():
+        setattr(trainer.progress, name, value)
+    trainer.log.rewind(checkpoint.state["metrics_bytes"])
+    if trainer.pace is not None:
+        trainer.pace.skip(trainer.progress.step, trainer.schedule.total)
+
+
+def optimizer_tensors(trainer: Trainer) -> dict[str, Tensor]:
+    """`name of the parameter` + `/` + `name of the state`: readable, and independent of their order."""
+    names: dict[Tensor, str] = {p: name for name, p in trainer.model.named_parameters()}
+    tensors = {}
+    for p, state in trainer.optimizer.state.items():
+        for key, value in state.items():
+            tensors[f"{names[p]}/{key}"] = value if isinstance(value, Tensor) else torch.tensor(value)
+    return tensors
+
+
+def load_optimizer_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None:
+    params = dict(trainer.model.named_parameters())
+    for full_name, tensor in tensors.items():
+        name, _, key = full_name.rpartition("/")
+        if name not in params:
+            raise DataError(f"the checkpoint has optimizer state for {name!r}, which the model does not have")
+        counts = key == "step"  # AdamW keeps its step count on the CPU in float32
+        trainer.optimizer.state[params[name]][key] = tensor if counts else tensor.to(params[name].device)

@@ -1,0 +1,39 @@
+"""The settings of a training run; every number is fixed before the first step."""
+
+from __future__ import annotations
+
+from weft.config import Config, Count, Positive, Share, Size
+from weft.errors import ConfigError
+from weft.training.optimizer import MuonConfig, OptimizerConfig
+
+
+class TrainingConfig(Config):
+    """How long, in what steps, how fast, and what is written when.
+
+    batch              samples in one step, over all processes; cut into micro-batches of at most micro_batch
+    warmup, decay      shares of the run in which the learning rate rises and falls
+    evaluate_every     steps between evaluations (0: only at the end); likewise checkpoint_every
+    keep               checkpoints kept beside the best weights
+    patience           evaluations without a better one after which training stops (None: never)
+    minutes            the wall-clock time this run was planned for, if it was
+    """
+
+    steps: Size
+    batch: Size
+    micro_batch: Size | None = None
+    optimizer: OptimizerConfig = MuonConfig()
+    warmup: Share = 0.02
+    decay: Share = 0.6
+    clip: Positive | None = 1.0
+    evaluate_every: Count = 0
+    checkpoint_every: Count = 0
+    keep: Size = 2
+    patience: Size | None = None
+    minutes: Positive | None = None
+    seed: Count = 0
+    threads: Size = 1
+    device: str = "cpu"
+
+    def check(self) -> None:
+        if self.warmup + self.decay > 1:
+            raise ConfigError(f"warmup {self.warmup} and decay {self.decay}", expected="at most 1 together")

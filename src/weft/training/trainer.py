@@ -1,0 +1,223 @@
+"""The training loop. Everything it does at step n follows from the settings, n, and what a checkpoint
+holds, so that a run that was killed ends with the same bytes as one that was not."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from weft.checkpoints import RunDirectory
+from weft.errors import DataError
+from weft.training.distributed import ALONE, Ranks
+from weft.training.pace import Pace
+from weft.training.resume import Log, capture_state, restore_state, save_state
+from weft.training.schedule import Schedule
+from weft.training.settings import TrainingConfig
+from weft.training.stopping import StopRequest
+
+log = logging.getLogger(__name__)
+Loss = Callable[[nn.Module, Tensor], tuple[Tensor, int]]
+
+
+@dataclass
+class Progress:
+    """Where a run stands; all of it is in every checkpoint."""
+
+    step: int = 0
+    tokens: int = 0
+    best: float = math.inf
+    best_step: int = 0
+    since_best: int = 0
+    finished: bool = False
+    metrics: dict[str, Any] = field(default_factory=dict)  # of the last evaluation
+    best_metrics: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended."""
+
+    progress: Progress
+    stopped_by: str  # "finished", "patience" or "signal"
+
+
+class Trainer:
+    """Trains `model` on samples that are a pure function of their number.
+
+    samples(numbers)    the batch with these sample numbers, as a tensor
+    loss(model, batch)  a summed loss and how many terms it has
+    evaluate()          metrics of the held-out part; `validation_loss` decides which weights are best
+    on_step(values)     told after every step, for a progress bar
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        settings: TrainingConfig,
+        run: RunDirectory,
+        samples: Callable[[np.ndarray], Tensor],
+        loss: Loss,
+        evaluate: Callable[[], dict[str, float]],
+        on_step: Callable[[dict[str, Any]], None] | None = None,
+        ranks: Ranks = ALONE,
+        pace: Pace | None = None,
+    ) -> None:
+        self.model, self.settings, self.run, self.ranks = model, settings, run, ranks
+        self.samples, self.loss, self.evaluate, self.on_step = samples, loss, evaluate, on_step
+        self.pace = pace
+        self.optimizer = settings.optimizer.build(model)
+        self.rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.schedule = Schedule(settings.steps, settings.warmup, settings.decay)
+        self.schedule.apply(run.events())
+        self.progress = Progress()
+        self.device = torch.device(settings.device)
+        self.params = [p for p in model.parameters() if p.requires_grad]
+        self.log = Log(run, enabled=ranks.is_first)
+
+    def train(self) -> Outcome:
+        """From where it stands to the end, an early stop or a signal; saves on the way and at the end."""
+        restore_state(self)
+        with StopRequest() as stop:
+            while self.progress.step < self.schedule.total:
+                self._decide_pace()
+                values = self._step()
+                step = self.progress.step
+                last = step >= self.schedule.total
+                if last or self._due(step, self.settings.evaluate_every):
+                    values |= self._evaluate()
+                self.log.write(values)
+                if self.on_step is not None:
+                    self.on_step(values)
+                patient = self.settings.patience is None or self.progress.since_best < self.settings.patience
+                signalled = self.ranks.any(stop.requested, self.device)
+                self.progress.finished = last or not patient
+                if self.progress.finished or signalled or self._due(step, self.settings.checkpoint_every):
+                    save_state(self, capture_state(self))
+                if not patient:
+                    return Outcome(self.progress, "patience")
+                if signalled and not last:
+                    return Outcome(self.progress, "signal")
+        return Outcome(self.progress, "finished")
+
+    @staticmethod
+    def _due(step: int, every: int) -> bool:
+        return every > 0 and step % every == 0
+
+    def _step(self) -> dict[str, Any]:
+        """One update: gradients of summed losses, divided by the number of terms over all processes."""
+        began = time.perf_counter()
+        step = self.progress.step
+        factor = self.schedule.factor(step)
+        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate * factor
+        torch.manual_seed(_seed(self.settings.seed, step, self.ranks.rank))
+        total, count = self._gradients(step)
+        norm = self._scale_and_clip(count)
+        loss = total / count
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            self._refuse(step, loss, norm)
+        self.optimizer.step()
+        self.progress.step += 1
+        self.progress.tokens += count
+        return {
+            "step": self.progress.step,
+            "tokens": self.progress.tokens,
+            "loss": loss,
+            "learning_rate": self.rates[0] * factor,
+            "gradient_norm": norm,
+            "seconds": time.perf_counter() - began,
+        }
+
+    def _gradients(self, step: int) -> tuple[float, int]:
+        """Accumulate over this rank's micro-batches; returns loss and count over all ranks."""
+        batch = self.settings.batch
+        numbers = (np.arange(batch) + step * batch)[self.ranks.share(batch)]
+        size = self.settings.micro_batch or len(numbers)
+        self.model.train()
+        self.optimizer.zero_grad()
+        total, count = 0.0, 0
+        for start in range(0, len(numbers), size):
+            summed, terms = self.loss(self.model, self.samples(numbers[start : start + size]).to(self.device))
+            torch.autograd.backward(summed)
+            total += summed.item()
+            count += terms
+        if self.ranks.world > 1:
+            for p in self.params:
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            sums = torch.tensor([total, count], dtype=torch.float64, device=self.device)
+            self.ranks.sum([sums])
+            self.ranks.sum([p.grad for p in self.params if p.grad is not None])
+            total, count = float(sums[0]), int(sums[1])
+        return total, count
+
+    def _scale_and_clip(self, count: int) -> float:
+        """Gradients of the sum → of the mean, not longer than `clip`; returns the length before."""
+        gradients = [p.grad for p in self.params if p.grad is not None]
+        lengths = torch._foreach_norm(gradients)
+        norm = float(torch.stack([length.double() for length in lengths]).norm()) / count
+        clip = self.settings.clip
+        shrink = 1.0 if clip is None or norm <= clip else clip / norm
+        torch._foreach_mul_(gradients, shrink / count)
+        return norm
+
+    def _refuse(self, step: int, loss: float, norm: float) -> None:
+        """A step that is not a number is not taken; what was good stands on disk."""
+        batch = self.settings.batch
+        event = {"event": "nan", "step": step + 1, "loss": repr(loss), "gradient_norm": repr(norm)}
+        if self.ranks.is_first:
+            self.run.add_event(event | {"samples": [step * batch, (step + 1) * batch - 1]})
+        raise DataError(
+            f"step {step + 1}: the loss is {loss}, the gradient norm {norm}: the step was not taken",
+            expected="finite numbers",
+            advice="the last checkpoint stands; try a lower training.optimizer.learning_rate, or look at the data",
+        )
+
+    def _evaluate(self) -> dict[str, float]:
+        self.model.eval()
+        with torch.inference_mode():
+            metrics = self.evaluate()
+        progress = self.progress
+        progress.metrics = metrics
+        if metrics["validation_loss"] < progress.best:
+            progress.best, progress.best_step, progress.since_best = metrics["validation_loss"], progress.step, 0
+            progress.best_metrics = metrics
+            if self.ranks.is_first:
+                self.run.write_model(unique_state(self.model))
+        else:
+            progress.since_best += 1
+        return metrics
+
+    def _decide_pace(self) -> None:
+        """At a few recorded steps, fit the rest of the plan to the time that is left."""
+        if self.pace is None or not self.pace.due(self.progress.step, self.schedule.total):
+            return
+        total = int(self.ranks.agree(self.pace.new_total(self.progress.step, self.schedule.total), self.device))
+        event = {"event": "plan", "step": self.progress.step, "steps": total}
+        if self.ranks.is_first:
+            self.run.add_event(event)
+        self.schedule.apply([event])
+
+
+def unique_state(model: nn.Module) -> dict[str, Tensor]:
+    """The state dict with tied weights once, under their first name."""
+    seen: set[int] = set()
+    state = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            state[name] = tensor.detach()
+    return state
+
+
+def _seed(seed: int, step: int, rank: int) -> int:
+    """A seed for the dropout of one step on one rank: nothing about randomness needs to be saved."""
+    return int(np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)[0] >> np.uint64(1))
