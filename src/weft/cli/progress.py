@@ -42,7 +42,8 @@ class Reporter:
         )
         say(
             f"Model: gpt, {plan['depth']} layers of width {plan['width']}, "
-            f"{plan['parameters'] / 1e6:.2f} M parameters, reading {plan['length']} tokens at a time; about {plan['memory'] / 2**20:,.0f} MB.",
+            f"{plan['parameters'] / 1e6:.2f} M parameters, reading {plan['length']} tokens at a time; "
+            f"about {plan['memory'] / 2**20:,.0f} MB.",
             highlight=False,
         )
         time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""

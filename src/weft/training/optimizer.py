@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from weft.blocks import Attention
 from weft.config import Amount, Choice, Share, Size
 from weft.errors import ConfigError
 
@@ -37,7 +38,8 @@ def _by_heads(batch: Tensor, heads: int, steps: int) -> Tensor:
     if abs(heads) == 1:
         return orthogonalise(batch, steps)
     by_rows = batch if heads > 0 else batch.mT
-    turned = orthogonalise(by_rows.unflatten(-2, (abs(heads), -1)), steps).flatten(-3, -2)
+    split = by_rows.reshape(*by_rows.shape[:-2], abs(heads), -1, by_rows.shape[-1])
+    turned = orthogonalise(split, steps).flatten(-3, -2)
     return turned if heads > 0 else turned.mT
 
 
@@ -129,21 +131,21 @@ class OptimizerConfig(Choice):
 class MuonConfig(OptimizerConfig, kind="muon"):
     """Muon for the matrices of the layers; AdamW for embeddings, head, biases and norms.
 
-    `embedding_rate` and `head_rate` are AdamW's learning rates for those two, `rounds` the Newton–Schulz
-    rounds (five are usual; three cost less and learn nearly as well at small sizes).
+    `embedding_rate` and `head_rate` are AdamW's learning rates for those two; `rounds` of Newton–Schulz.
     """
 
     learning_rate: Amount = 0.02
-    embedding_rate: Amount = 0.03
-    head_rate: Amount = 0.003
-    momentum: Share = 0.95
+    embedding_rate: Amount = 0.2
+    head_rate: Amount = 0.015
+    momentum: Share = 0.9
     rounds: Size = 5
 
     def build(self, model: nn.Module) -> Muon:
-        groups: dict[str, list[nn.Parameter]] = {"matrix": [], "embedding": [], "head": []}
+        heads = _heads_of(model)
+        groups: dict[tuple[str, int], list[nn.Parameter]] = {}
         for name, p in model.named_parameters():
             if p.requires_grad:
-                groups[_place(name, p)].append(p)
+                groups.setdefault((_place(name, p), heads.get(p, 1)), []).append(p)
         rates = {"matrix": self.learning_rate, "embedding": self.embedding_rate, "head": self.head_rate}
         return Muon(
             [
@@ -151,14 +153,25 @@ class MuonConfig(OptimizerConfig, kind="muon"):
                     "params": params,
                     "lr": rates[place],
                     "muon": place == "matrix",
+                    "heads": count,
                     "momentum": self.momentum,
                     "steps": self.rounds,
                     "weight_decay": self.weight_decay if place == "matrix" else 0.0,
                 }
-                for place, params in groups.items()
-                if params
+                for (place, count), params in groups.items()
             ]
         )
+
+
+def _heads_of(model: nn.Module) -> dict[Tensor, int]:
+    """How many heads the rows (+) or columns (−) of a map belong to. Each head is a map of its own, and
+    orthogonalising small matrices is cheap."""
+    heads: dict[Tensor, int] = {}
+    for module in model.modules():
+        if isinstance(module, Attention):
+            heads |= {module.query.weight: module.heads, module.output.weight: -module.heads}
+            heads |= {module.key.weight: module.kv_heads, module.value.weight: module.kv_heads}
+    return heads
 
 
 class AdamWConfig(OptimizerConfig, kind="adamw"):

@@ -132,7 +132,7 @@ class Trainer:
             "step": self.progress.step,
             "tokens": self.progress.tokens,
             "loss": loss,
-            "learning_rate": self.rates[0] * factor,
+            "learning_rate": self.settings.optimizer.learning_rate * factor,
             "gradient_norm": norm,
             "seconds": time.perf_counter() - began,
         }

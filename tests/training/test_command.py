@@ -1,0 +1,229 @@
+"""`weft train` and `weft resume` as people use them: killed, stopped, damaged, changed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from training_setup import digest, done, text, train_words, weft
+
+KILL_AT = str(Path(__file__).with_name("kill_at.py"))
+STEPS = 40
+EVERY = ["--set", "training.evaluate_every=9", "--set", "training.checkpoint_every=6"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "book.txt").write_text(text(1500))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(folder):
+    result = weft(*train_words("book.txt", "alone", STEPS, *EVERY, "--json"), cwd=folder)
+    return folder / "alone", done(result)
+
+
+def killed(folder, point, count, *words):
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [sys.executable, KILL_AT, point, str(count), *words], cwd=folder, env=env, capture_output=True, check=False
+    )
+    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
+
+
+def test_the_run_directory_says_everything(undisturbed):
+    run, event = undisturbed
+    assert event["event"] == "done"
+    assert event["run"] == "alone"
+    assert event["steps"] == STEPS
+    assert event["measured_on"] == "validation"
+    assert event["validation_loss"] < 5.5
+    assert event["bits_per_byte"] > 0
+    names = {path.name for path in run.iterdir()}
+    assert names >= {
+        "config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl", "timing.jsonl", "checkpoints",
+        "environment.json", "README.md",
+    }  # fmt: skip
+    config = json.loads((run / "config.json").read_text())
+    assert config["format"] == 1
+    assert config["model"]["kind"] == "gpt"
+    assert config["training"]["steps"] == STEPS
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert set(lines[0]) == {"step", "tokens", "loss", "learning_rate", "gradient_norm"}
+    assert "validation_loss" in lines[8]
+    assert "weft resume" in (run / "README.md").read_text()
+
+
+def test_the_loss_falls_from_about_ln_of_the_vocabulary(undisturbed):
+    run, _ = undisturbed
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    vocabulary = json.loads((run / "config.json").read_text())["model"]["vocab_size"]
+    import math
+
+    assert abs(lines[0]["loss"] - math.log(vocabulary)) < 0.2
+    assert lines[-1]["loss"] < lines[0]["loss"] - 1
+
+
+@pytest.mark.parametrize(
+    ("point", "count"),
+    [("step", 1), ("step", 13), ("optimizer", 20), ("save", 1), ("save", 4), ("manifest", 4), ("rename", 5),
+     ("evaluate", 2), ("model", 3)],
+)  # fmt: skip
+def test_kill_9_at_chosen_instants(folder, undisturbed, point, count):
+    out = f"killed-{point}-{count}"
+    killed(folder, point, count, *train_words("book.txt", out, STEPS, *EVERY))
+    weft("resume", out, cwd=folder)
+    assert digest(folder / out) == digest(undisturbed[0])
+
+
+def test_kill_9_twice_in_a_row_in_a_save(folder, undisturbed):
+    killed(folder, "save", 3, *train_words("book.txt", "twice", STEPS, *EVERY))
+    killed(folder, "manifest", 2, "resume", "twice")
+    weft("resume", "twice", cwd=folder)
+    assert digest(folder / "twice") == digest(undisturbed[0])
+
+
+@pytest.mark.slow
+def test_kill_9_twenty_times_at_random_instants(folder, tmp_path):
+    """At random moments of a run of some seconds; every resume goes on, and the bytes are the same."""
+    words = [*EVERY, "--set", "training.keep=2"]
+    weft(*train_words("book.txt", str(tmp_path / "alone"), 1500, *words), cwd=folder)
+    rng, kills = random.Random(0), 0
+    command = train_words("book.txt", str(tmp_path / "run"), 1500, *words)
+    while kills < 20:
+        env = os.environ | {"OMP_NUM_THREADS": "1"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "weft", *command], cwd=folder, env=env, stderr=subprocess.PIPE
+        )
+        time.sleep(2.0 + rng.random() * 2.5)
+        if process.poll() is not None:
+            break
+        process.kill()
+        process.wait()
+        kills += 1
+        if (tmp_path / "run" / "config.json").exists():
+            command = ["resume", str(tmp_path / "run")]
+    weft("resume", str(tmp_path / "run"), cwd=folder)
+    assert kills >= 10
+    assert digest(tmp_path / "run") == digest(tmp_path / "alone")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_says_how_to_go_on(folder, tmp_path, number):
+    out = str(tmp_path / "run")
+    command = [sys.executable, "-m", "weft", *train_words("book.txt", out, 3000)]
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+    deadline = time.time() + 60
+    while time.time() < deadline and not (Path(out) / "timing.jsonl").exists():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"weft resume {out}" in errors
+    assert "Traceback" not in errors
+    assert any((Path(out) / "checkpoints").glob("step-*"))
+
+
+def test_a_second_process_is_refused(folder, undisturbed, tmp_path):
+    import fcntl
+
+    with (undisturbed[0] / ".lock").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        result = weft("resume", "alone", cwd=folder, check=False)
+    assert result.returncode == 1
+    assert "another process" in result.stderr
+
+
+def test_changed_data_is_refused(folder, tmp_path):
+    book = tmp_path / "b.txt"
+    book.write_text(text(1500))
+    killed(folder, "step", 13, *train_words(str(book), str(tmp_path / "run"), STEPS, *EVERY))
+    book.write_text(text(1501))
+    result = weft("resume", str(tmp_path / "run"), cwd=folder, check=False)
+    assert result.returncode == 1
+    assert "has changed since this run began: 1350 characters" in result.stderr
+    assert len(result.stderr.splitlines()) <= 3
+
+
+def test_a_finished_run_can_be_trained_further(folder, tmp_path):
+    out = str(tmp_path / "run")
+    weft(*train_words("book.txt", out, 20), cwd=folder)
+    first = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    event = done(weft("resume", out, "--steps", "10", "--json", cwd=folder))
+    assert event["steps"] == 30
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, 31))
+    assert lines[21]["learning_rate"] > first["learning_rate"]
+
+
+def test_evaluate_gives_what_training_measured(folder, undisturbed):
+    event = json.loads(weft("evaluate", "alone", "--json", cwd=folder).stdout)
+    assert abs(event["loss"] - undisturbed[1]["validation_loss"]) < 1e-6
+    assert abs(event["bits_per_byte"] - undisturbed[1]["bits_per_byte"]) < 1e-6
+    other = json.loads(weft("evaluate", "alone", "book.txt", "--json", cwd=folder).stdout)
+    assert other["tokens"] == 1500
+
+
+def test_a_dry_run_writes_nothing(folder, tmp_path):
+    result = weft(*train_words(str(folder / "book.txt"), "x", STEPS, "--dry-run", "--json"), cwd=tmp_path)
+    plan = json.loads(result.stdout.splitlines()[-1])
+    assert plan["event"] == "plan"
+    assert plan["parameters"] > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_run_is_never_touched(folder, undisturbed):
+    before = digest(undisturbed[0])
+    result = weft(*train_words("book.txt", "alone", STEPS), cwd=folder, check=False)
+    assert result.returncode == 1
+    assert "alone is there already" in result.stderr
+    assert digest(undisturbed[0]) == before
+
+
+MISTAKES = [
+    (["train"], 2, "Missing argument"),
+    (["train", "generate"], 2, "no data was given"),
+    (["train", "bok.txt"], 1, "book.txt"),
+    (["train", "book.txt", "--tokenizer", "charcters"], 2, "did you mean 'characters'?"),
+    (["train", "book.txt", "--model", "gtp"], 2, "did you mean 'gpt'?"),
+    (["train", "book.txt", "--set", "model.widht=3"], 2, "did you mean 'width'?"),
+    (["train", "book.txt", "--set", "widht"], 2, "key=value"),
+    (["train", "book.txt", "--set", "modle.width=3"], 2, "unknown setting 'modle.width'"),
+    (["train", "book.txt", "--minuts", "3"], 2, "--minutes"),
+    (["train", "book.txt", "--minutes", "3", "--steps", "4"], 2, "one of them"),
+    (["train", "book.txt", "--steps", "many"], 2, "valid integer"),
+    (["train", "fill", "book.txt"], 1, "does not exist yet"),
+    (["train", "book.txt", "--tokenizer", "characters", "--set", "model.attention.heads=7"], 2, "7 heads"),
+    (
+        ["train", "book.txt", "--tokenizer", "characters", "--set", "training.optimizer.kind=adam"],
+        2,
+        "did you mean 'adamw'?",
+    ),
+    (["resume", "nowhere"], 1, "there is no run nowhere"),
+    (["resume", "."], 1, "is not a run"),
+    (["evaluate", "alone", "missing.txt"], 1, "missing.txt"),
+    (["resuem", "alone"], 2, "Did you mean 'resume'?"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "answer"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_typed_mistakes(folder, undisturbed, words, code, answer):
+    result = weft(*words, cwd=folder, check=False)
+    told = [line for line in result.stderr.splitlines() if not line.endswith("…")]
+    assert result.returncode == code, result.stderr
+    assert answer in result.stderr
+    assert len(told) <= 3, result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (folder / "runs").exists()
