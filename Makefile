@@ -16,8 +16,9 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY)  ## the environment, with all extras and the peers that tests and benchmarks compare with
 
-quickstart: $(READY)  ## a short tour: attention on a sentence, with its map
+quickstart: $(READY)  ## train on the embedded text for about a minute, with the loss falling
 	$(BIN)/weft tour
+	$(BIN)/weft train demo --minutes 1
 
 test: $(READY)  ## the quick tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -41,6 +42,7 @@ format: $(READY)
 
 bench: $(READY)  ## ratios to peers, one JSON line each
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/training.py
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache build dist

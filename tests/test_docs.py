@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import training_setup
+import weft
 from conformance import attention_checks
 from weft.blocks import AttentionConfig
 
@@ -43,8 +45,18 @@ def execute(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_snippets_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_snippets_run(page, desk, monkeypatch):
+    """Training at a scale for tests; what a page says was trained on the command line before is there."""
+    real = weft.train
+
+    def quick(task, data, **options):
+        options.pop("minutes", None)
+        tiny = {"model.width": 16, "model.depth": 1, "model.max_length": 16, "model.attention.heads": 2}
+        return real(task, data, steps=3, tokenizer="characters", set=tiny, threads=1, **options)
+
+    monkeypatch.setattr(weft, "train", quick, raising=False)
+    if "runs/book" in page.read_text(encoding="utf-8"):
+        quick("generate", "book.txt", out="runs/book")
     with menu_as_it_was():
         execute(page)
 
@@ -64,32 +76,57 @@ def commands(page):
             yield command.split("  #")[0].strip(), output
 
 
-COMMANDS = [pytest.param(c, out, id=f"{p.name}: {c}") for p in PAGES for c, out in commands(p)]
+SMALL = ["--steps", "3", "--tokenizer", "characters"]
+SMALL += [
+    word
+    for size in ("width=16", "depth=1", "max_length=16", "attention.heads=2")
+    for word in ("--set", "model." + size)
+]
 
 
-@pytest.mark.parametrize(("command", "output"), COMMANDS)
-def test_commands_work(command, output, tmp_path):
-    words = shlex.split(command)
-    if words[0] == "make":  # these run this very suite or set it up; their targets must exist
-        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-        assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in words[1:])
-    elif "venv" in words:
-        assert words[1:3] == ["-m", "venv"]
-    elif "pip" in words:
-        check_pip_line(words)
-    else:
-        assert words[0].removeprefix(".venv/bin/") == "weft", f"do not know how to check {command!r}"
-        env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
-        result = subprocess.run(
-            [sys.executable, "-m", "weft", *words[1:]],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            check=True,
-            encoding="utf-8",
-        )
-        if output.strip():
-            assert result.stdout.strip() == output.strip()
+def small(words):
+    """A training command at a scale for tests: a few steps of a tiny model instead of minutes."""
+    if words[0] not in ("train", "resume"):
+        return words
+    kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
+    if words[0] == "resume":
+        return kept if kept == words else [*kept, "--steps", "2"]
+    return [*kept[:1], *SMALL, *kept[1:]]
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A folder with a book in it, as the pages assume."""
+    (tmp_path / "book.txt").write_text(training_setup.text(3000))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
+def test_commands_work(page, desk):
+    """All commands of a page, in order, in one folder."""
+    for command, output in commands(page):
+        words = shlex.split(command)
+        if words[0] == "make":  # these run this very suite or set it up; their targets must exist
+            makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+            assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in words[1:])
+        elif "venv" in words:
+            assert words[1:3] == ["-m", "venv"]
+        elif "pip" in words:
+            check_pip_line(words)
+        else:
+            assert words[0].removeprefix(".venv/bin/") == "weft", f"do not know how to check {command!r}"
+            check_weft_line(small(words[1:]), output, desk)
+
+
+def check_weft_line(words, output, folder):
+    env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
+    result = subprocess.run(
+        [sys.executable, "-m", "weft", *words], cwd=folder, env=env, capture_output=True, check=False, encoding="utf-8"
+    )
+    assert result.returncode == 0, result.stderr
+    if output.strip():
+        assert result.stdout.strip() == output.strip()
 
 
 def check_pip_line(words):

@@ -11,7 +11,23 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
-MODULES = ["weft", "weft.blocks", "weft.analysis", "weft.config", "weft.weights", "weft.errors"]
+MODULES = [
+    "weft",
+    "weft.blocks",
+    "weft.text",
+    "weft.data",
+    "weft.models",
+    "weft.objectives",
+    "weft.checkpoints",
+    "weft.cost",
+    "weft.training",
+    "weft.analysis",
+    "weft.tasks",
+    "weft.report",
+    "weft.config",
+    "weft.weights",
+    "weft.errors",
+]
 
 
 def public_names(module_name):

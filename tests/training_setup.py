@@ -10,7 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-WORDS = [*["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "tree", "and", "then", "quickly", "slowly", "while", "birds", "sang", "over", "hills"]]
+SENTENCE = "the a cat dog sat ran on under mat tree and then quickly slowly while birds sang over hills"
+WORDS = SENTENCE.split(" ")
 
 
 def text(characters: int = 6000, seed: int = 0) -> str:

@@ -14,21 +14,27 @@ if TYPE_CHECKING:
     from weft.blocks.attention import Mask as Mask
     from weft.blocks.attention import attention as attention
     from weft.errors import WeftError as WeftError
+    from weft.tasks import Run as Run
+    from weft.tasks import load as load
+    from weft.tasks import train as train
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AttentionConfig": "weft.blocks.attention",
     "Mask": "weft.blocks.attention",
+    "Run": "weft.tasks",
     "WeftError": "weft.errors",
     "attention": "weft.blocks.attention",
     "capture": "weft.analysis.attention_maps",
+    "load": "weft.tasks",
+    "train": "weft.tasks",
 }
 
-__all__ = ["AttentionConfig", "Mask", "WeftError", "attention", "capture"]
+__all__ = ["AttentionConfig", "Mask", "Run", "WeftError", "attention", "capture", "load", "train"]
 
 
-_PACKAGES = ("analysis", "blocks", "config", "errors", "models", "training", "weights")
+_PACKAGES = ("analysis", "blocks", "config", "data", "errors", "models", "tasks", "text", "training", "weights")
 
 
 def __getattr__(name: str) -> Any:

@@ -80,7 +80,7 @@ def test_tour_shows_the_numbers():
 @pytest.mark.parametrize(
     ("words", "exit_code", "answer"),
     [
-        (["tuor"], 2, "Did you mean 'tour'?"),
+        (["tuor"], 2, "Did you mean 'tour'"),
         (["tour", "--bta", "2"], 2, "--beta"),
         (["tour", "--beta", "much"], 2, "valid number"),
         (["tour", "--beta", "-1"], 2, "beta = -1.0"),

@@ -1,6 +1,6 @@
 """Runs `weft …` in this process and kills it with SIGKILL at a chosen instant.
 
-python kill_at.py POINT N weft-words…       POINT: step, optimizer, save, manifest, rename, evaluate, model
+python kill_at.py POINT N weft-words…       POINT: step, optimizer, save, manifest, rename, evaluate, model, event
 """
 
 import os
@@ -50,6 +50,10 @@ elif point == "model":
     from weft.checkpoints import run_directory
 
     run_directory.write_tensors = killing(run_directory.write_tensors, after=False)
+elif point == "event":
+    from weft.checkpoints import RunDirectory
+
+    RunDirectory.add_event = killing(RunDirectory.add_event, after=True)
 else:
     sys.exit(f"unknown point {point}")
 

@@ -22,6 +22,10 @@ EVERY = ["--set", "training.evaluate_every=9", "--set", "training.checkpoint_eve
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     (folder / "book.txt").write_text(text(1500))
+    (folder / "empty.txt").write_text("")
+    (folder / "short.txt").write_text("Too short.")
+    (folder / "bytes.txt").write_bytes(b"caf\xe9 au lait " * 50)
+    (folder / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     return folder
 
 
@@ -166,6 +170,20 @@ def test_a_finished_run_can_be_trained_further(folder, tmp_path):
     assert lines[21]["learning_rate"] > first["learning_rate"]
 
 
+def test_a_run_planned_by_the_clock_keeps_its_recorded_plan_when_resumed(folder, tmp_path):
+    words = train_words(
+        "book.txt", str(tmp_path / "run"), 1, "--minutes", "0.15", "--set", "training.checkpoint_every=4"
+    )
+    at = words.index("--steps")
+    killed(folder, "event", 2, *words[:at], *words[at + 2 :])
+    events = (tmp_path / "run" / "events.jsonl").read_text()
+    event = done(weft("resume", str(tmp_path / "run"), "--json", cwd=folder))
+    assert (tmp_path / "run" / "events.jsonl").read_text() == events
+    planned = json.loads((tmp_path / "run" / "config.json").read_text())["training"]["steps"]
+    assert event["steps"] == json.loads(events.splitlines()[-1])["steps"]
+    assert planned > 0
+
+
 def test_evaluate_gives_what_training_measured(folder, undisturbed):
     event = json.loads(weft("evaluate", "alone", "--json", cwd=folder).stdout)
     assert abs(event["loss"] - undisturbed[1]["validation_loss"]) < 1e-6
@@ -209,6 +227,28 @@ MISTAKES = [
         2,
         "did you mean 'adamw'?",
     ),
+    (["train", "book.txt", "--minutes", "0"], 2, "minutes = 0"),
+    (["train", "book.txt", "--minutes", "-1"], 2, "minutes = -1"),
+    (["train", "book.txt", "--steps", "0"], 2, "steps = 0"),
+    (["train", "book.txt", "--epochs", "0"], 2, "epochs = 0"),
+    (["train", "book.txt", "--device", "gpu"], 2, "cpu, cuda, mps"),
+    (["train", "book.txt", "--device", "cuda"], 2, "not available"),
+    (["train", "book.txt", "--threads", "0"], 2, "threads = 0"),
+    (["train", "book.txt", "--seed", "-1"], 2, "seed = -1"),
+    (["train", "book.txt", "--seed", "x"], 2, "valid integer"),
+    (["train", "empty.txt"], 1, "empty"),
+    (["train", "picture.txt"], 1, "PNG"),
+    (["train", "short.txt", "--tokenizer", "characters", "--steps", "2"], 1, "characters"),
+    (["train", "bytes.txt"], 1, "UTF-8"),
+    (["train", "book.txt", "--validation", "bok.txt"], 1, "book.txt"),
+    (["train", "book.txt", "--set", "model.dropout=2"], 2, "from 0 to 1"),
+    (["train", "book.txt", "--set", "model.position.kind=rotry"], 2, "did you mean 'rotary'?"),
+    (["train", "book.txt", "--set", "model.attention.kind=sofmax"], 2, "did you mean 'softmax'?"),
+    (["train", "book.txt", "--set", "tokenizer.vocab_size=10"], 2, "257"),
+    (["train", "book.txt", "--set", "training.batch=none"], 2, "whole number"),
+    (["train", "book.txt", "--out", "book.txt", "--steps", "1"], 1, "is there already"),
+    (["train", "book.txt", "--out", "book.txt/run", "--steps", "1"], 1, "cannot create"),
+    (["resume", "alone", "--steps", "3", "--minutes", "2"], 2, "one of them"),
     (["resume", "nowhere"], 1, "there is no run nowhere"),
     (["resume", "."], 1, "is not a run"),
     (["evaluate", "alone", "missing.txt"], 1, "missing.txt"),

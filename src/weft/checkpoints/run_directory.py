@@ -35,16 +35,22 @@ class RunDirectory:
     def create(cls, path: str | Path) -> RunDirectory:
         """A new, empty run directory; an existing one is never touched."""
         run = cls(path)
+        run.check_free()
         try:
-            run.path.mkdir(parents=True, exist_ok=False)
-        except FileExistsError:
-            if not run.path.is_dir() or any(run.path.iterdir()):
-                raise DataError(
-                    f"{path} is there already", expected="a new directory", advice="choose another --out"
-                ) from None
+            run.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DataError(f"cannot create {path}: {error.strerror}", advice="choose another --out") from None
         return run
+
+    def check_free(self) -> None:
+        """Refuse a path that is taken or cannot be a directory, before any work is done for it."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise DataError(f"{self.path} is there already", expected="a new directory", advice="choose another --out")
+        above = next(parent for parent in self.path.absolute().parents if parent.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK):
+            raise DataError(
+                f"cannot create {self.path}: {above} is no directory to write in", advice="choose another --out"
+            )
 
     @classmethod
     def next_free(cls, parent: Path, stem: str) -> Path:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from weft import __version__
-from weft.cli import tour, train
+from weft.cli import check, doctor, runs, tour, train
 from weft.errors import WeftError
 
 app = typer.Typer(
@@ -24,6 +24,9 @@ app = typer.Typer(
 app.command()(train.train)
 app.command()(train.resume)
 app.command()(train.evaluate)
+app.command()(check.check)
+app.command()(runs.runs)
+app.command()(doctor.doctor)
 app.command()(tour.tour)
 
 
@@ -55,7 +58,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         sys.exit(app(standalone_mode=False))
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("weft: stopped", err=True)
         sys.exit(130)
     except WeftError as error:
         if os.environ.get("WEFT_DEBUG"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -19,10 +20,15 @@ class Reporter:
         self.console = Console(stderr=True)
         self.bar: Progress | None = None
         self.task: Any = None
-        self.last_line = 0.0
+        self.last_line = time.monotonic()
 
     def __call__(self, event: dict[str, Any]) -> None:
         kind = event["event"]
+        if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+            return
+        if kind == "progress":
+            self._tokenising(event)
+            return
         if self.as_json and (kind != "step" or self._line_is_due(event)):
             sys.stdout.write(json.dumps({k: v for k, v in event.items() if v is not None}) + "\n")
             sys.stdout.flush()
@@ -32,6 +38,12 @@ class Reporter:
             self._plan(event)
         elif kind == "step":
             self._step(event)
+
+    def _tokenising(self, event: dict[str, Any]) -> None:
+        """A line every few seconds: most texts are done before the first."""
+        if time.monotonic() - self.last_line > 3:
+            self.last_line = time.monotonic()
+            self.console.print(f"  {event['done'] / max(1, event['total']):.0%} of the text", highlight=False)
 
     def _plan(self, plan: dict[str, Any]) -> None:
         say = self.console.print
@@ -51,6 +63,8 @@ class Reporter:
             f"{plan['steps']:,} steps of {plan['batch']} texts ({plan['epochs']:g} epochs){time_words}.",
             highlight=False,
         )
+        if plan["tokens"] < 10_000:
+            say(f"{plan['tokens']:,} tokens are very little to learn from: expect babble.", highlight=False)
         if plan["epochs"] > 10:
             say("The text will be read more than ten times: expect it to be learned by heart.", highlight=False)
 

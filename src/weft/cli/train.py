@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -51,8 +52,7 @@ def train(
         raise UnsupportedError(f"the task {task!r} does not exist yet", expected="generate")
     if not words:
         raise ConfigError("no data was given", expected="text files, a folder, or demo", advice="weft train demo")
-    if sum(value is not None for value in (minutes, steps, epochs)) > 1:
-        raise ConfigError("more than one of --minutes, --steps, --epochs", expected="one of them")
+    _one_of(minutes, steps, epochs)
     request = Request(
         data=tuple(words),
         model=model,
@@ -80,7 +80,9 @@ def train(
 
 def resume(
     run: Annotated[str, typer.Argument(help="The directory of the run.")],
-    steps: Annotated[int | None, typer.Option(help="Train a finished run this many steps further.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Train a finished run further for this time.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Or for this many steps.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Or for this many readings of the text.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")] = False,
 ) -> None:
     """Go on with a run exactly where it stopped.
@@ -88,11 +90,12 @@ def resume(
     Example:  weft resume runs/generate-book-1
     """
     from weft.cli.progress import Reporter
-    from weft.tasks.generate import resume_generate
+    from weft.tasks.generate import Further, resume_generate
 
+    _one_of(minutes, steps, epochs)
     reporter = Reporter(as_json=as_json)
     try:
-        directory, outcome = resume_generate(run, reporter, steps=steps, started=STARTED)
+        directory, outcome = resume_generate(run, reporter, Further(minutes, steps, epochs))
     finally:
         reporter.close()
     finish(directory, outcome, as_json=as_json)
@@ -119,12 +122,22 @@ def evaluate(
         )
 
 
+def _one_of(*lengths: float | None) -> None:
+    if sum(value is not None for value in lengths) > 1:
+        raise ConfigError("more than one of --minutes, --steps, --epochs", expected="one of them")
+
+
 def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     """The last words: what came out, and what to do next."""
     progress = outcome.progress
+    if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+        return
     if outcome.stopped_by == "signal":
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
+    from weft.report import training_report
+
+    run.write_file("report.html", training_report(run.path))
     event = {
         "event": "done",
         "run": str(run.path),
@@ -138,6 +151,12 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(event))
     else:
+        if progress.best_step < progress.step:
+            typer.echo(
+                f"The loss on held-out text was lowest at step {progress.best_step} of {progress.step} and rose after "
+                "it: the text is being learned by heart. The best weights are kept.",
+                err=True,
+            )
         typer.echo(
             f"Done in {event['seconds']:.0f} s: {progress.best:.4f} nats per token on held-out text "
             f"({event['bits_per_byte']:.4f} bits per byte), in {run.path}",

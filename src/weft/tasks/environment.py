@@ -40,3 +40,23 @@ A model trained by Weft. What it was made of is in `config.json`, how it went in
 
 `model.safetensors` holds the weights that did best on the held-out text.
 """
+
+
+def memory_in_use() -> int:
+    """Bytes of memory this process holds now; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+def memory_free(device: str) -> float:
+    """Bytes that can still be had there; infinite where the system does not tell."""
+    if device.startswith("cuda"):
+        return float(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024.0 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
+    except (OSError, StopIteration):
+        return float("inf")

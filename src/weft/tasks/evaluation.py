@@ -21,7 +21,7 @@ def evaluate_text(
     sweep = Sweep(tokens, length, rows)
     sums = torch.zeros(2, dtype=torch.float64)
     model.eval()
-    with torch.inference_mode():
+    with torch.no_grad():
         for windows in sweep[ranks.rank :: ranks.world]:
             summed, count = causal_loss(model, torch.from_numpy(windows).to(device))
             sums += torch.tensor([summed.item(), count], dtype=torch.float64)

@@ -21,7 +21,7 @@ from weft.errors import ConfigError, DataError
 from weft.models import GPTConfig, ModelConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
-from weft.tasks.environment import environment, run_readme
+from weft.tasks.environment import environment, memory_free, memory_in_use, run_readme
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.sources import DataConfig, Source, check_unchanged, read_source, short_name
 from weft.text import Tokenizer, TokenizerConfig
@@ -30,6 +30,11 @@ from weft.training.pace import Pace
 
 IN_MEMORY = 64 * 2**20  # texts up to this many bytes are tokenised in memory
 Report = Callable[[dict[str, Any]], None]
+DEVICES: dict[str, Callable[[], bool]] = {
+    "cpu": lambda: True,
+    "cuda": torch.cuda.is_available,
+    "mps": torch.backends.mps.is_available,
+}
 
 
 class GenerateConfig(Config):
@@ -60,6 +65,24 @@ class Request:
     dry_run: bool = False
     started: float = field(default_factory=time.perf_counter)
 
+    def check(self) -> None:
+        """Refuse what cannot be before anything is read."""
+        for name in ("minutes", "steps", "epochs", "threads"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} = {value}", expected="more than 0")
+        if self.seed < 0:
+            raise ConfigError(f"seed = {self.seed}", expected="0 or more")
+        kind = self.device.partition(":")[0]
+        if kind not in DEVICES:
+            raise ConfigError(f"device {self.device!r}", expected=f"one of {', '.join(DEVICES)}")
+        if not DEVICES[kind]():
+            raise ConfigError(f"the device {self.device} is not available here", expected="cpu")
+        if self.out is not None:
+            RunDirectory(self.out).check_free()
+        TokenizerConfig.pick(self.tokenizer or "bpe").override(_below("tokenizer", self.changes))
+        preset(self.model)
+
 
 @dataclass
 class Prepared:
@@ -83,15 +106,16 @@ class Prepared:
 
 def train_generate(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
     """Plan, write the run directory, train. `report` is told each event."""
+    request.check()
     ranks = ranks_from_environment(request.device)
     torch.set_num_threads(request.threads or os.cpu_count() or 1)
     report({"event": "phase", "name": "reading"})
     source = read_source(DataConfig(train=request.data, validation=request.validation))
-    report({"event": "phase", "name": "tokenising", "characters": source.train.characters})
+    report({"event": "phase", "name": "tokenising", "total": source.train.characters})
     tokenizer_config = TokenizerConfig.pick(planning.tokenizer_fields(request.tokenizer, source.train.characters))
     tokenizer_config = tokenizer_config.override(_below("tokenizer", request.changes))
     tokenizer = tokenizer_config.train(source.train.pieces())
-    train, validation = _token_files(source, tokenizer)
+    train, validation = _token_files(source, tokenizer, report)
     report({"event": "phase", "name": "planning"})
     config = plan(request, source, tokenizer_config, tokenizer, train, validation, ranks)
     prepared = Prepared(config, source, tokenizer, train, validation)
@@ -114,10 +138,31 @@ def train_generate(request: Request, report: Report) -> tuple[RunDirectory | Non
     return run, _train(run, prepared, ranks, report, started=request.started)
 
 
-def resume_generate(
-    path: str, report: Report, *, steps: int | None = None, started: float
-) -> tuple[RunDirectory, Outcome]:
-    """Go on from the newest sound checkpoint; a finished run needs more `steps`, with a new curve."""
+@dataclass(frozen=True)
+class Further:
+    """How much further a finished run is trained; all None: not at all."""
+
+    minutes: float | None = None
+    steps: int | None = None
+    epochs: float | None = None
+
+    def count(self, prepared: Prepared) -> int:
+        """In steps."""
+        training, model = prepared.config.training, prepared.config.model
+        if self.steps is not None:
+            return self.steps
+        if self.epochs is not None:
+            return max(1, round(self.epochs * Windows(prepared.train, prepared.length, 0).per_epoch / training.batch))
+        assert self.minutes is not None and isinstance(model, GPTConfig)
+        each = planning.seconds_per_step(model, training.optimizer, prepared.samples(), training.batch)
+        return max(1, int(60 * self.minutes / each))
+
+
+NO_FURTHER = Further()
+
+
+def resume_generate(path: str, report: Report, further: Further = NO_FURTHER) -> tuple[RunDirectory, Outcome]:
+    """Go on from the newest sound checkpoint; a finished run can be trained `further`, with a new curve."""
     run = RunDirectory.open(path)
     raw = run.read_config()
     raw.pop("task", None)
@@ -127,27 +172,31 @@ def resume_generate(
     source = read_source(config.data)
     check_unchanged(config.data, source.config)
     tokenizer = Tokenizer.load(run.tokenizer_file)
-    train, validation = _token_files(source, tokenizer)
-    if steps is not None and ranks.is_first:
+    train, validation = _token_files(source, tokenizer, report)
+    prepared = Prepared(config, source, tokenizer, train, validation)
+    if further != NO_FURTHER and ranks.is_first:
         checkpoint = load_newest(run.checkpoints)
         if checkpoint is None or not checkpoint.state["progress"]["finished"]:
             raise DataError(
                 f"{path} is not finished", expected="a finished run to train further", advice="resume it first"
             )
-        run.add_event({"event": "extend", "step": checkpoint.step, "steps": checkpoint.step + steps})
+        steps = checkpoint.step + further.count(prepared)
+        run.add_event({"event": "extend", "step": checkpoint.step, "steps": steps})
     ranks.wait()
-    prepared = Prepared(config, source, tokenizer, train, validation)
-    return run, _train(run, prepared, ranks, report, started=started)
+    return run, _train(run, prepared, ranks, report)
 
 
-def _train(run: RunDirectory, prepared: Prepared, ranks: Ranks, report: Report, *, started: float) -> Outcome:
+def _train(
+    run: RunDirectory, prepared: Prepared, ranks: Ranks, report: Report, *, started: float | None = None
+) -> Outcome:
+    """With `started`, the plan is fitted to the clock on the way; a resumed run keeps the plan as it is."""
     settings = prepared.config.training
     with run.locked() if ranks.is_first else _nothing():
         torch.manual_seed(settings.seed)
         model = prepared.config.model.build().to(settings.device)
         device = torch.device(settings.device)
         pace = None
-        if settings.minutes is not None:
+        if settings.minutes is not None and started is not None:
             speed = planning.machine_speed()
             assert isinstance(prepared.config.model, GPTConfig)
             evaluation = planning.seconds_to_evaluate(prepared.config.model, len(prepared.validation), speed)
@@ -158,7 +207,14 @@ def _train(run: RunDirectory, prepared: Prepared, ranks: Ranks, report: Report, 
             run=run,
             samples=prepared.samples(),
             loss=causal_loss,
-            evaluate=lambda: evaluate_text(model, prepared.validation, prepared.length, device=device, ranks=ranks),
+            evaluate=lambda: evaluate_text(
+                # a sharded model runs on all ranks at once, so they cannot share the work
+                model,
+                prepared.validation,
+                prepared.length,
+                device=device,
+                ranks=ALONE if settings.sharded else ranks,
+            ),
             on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
             ranks=ranks,
             pace=pace,
@@ -192,6 +248,7 @@ def plan(
         device=request.device,
         minutes=minutes,
     ).override(_below("training", request.changes))
+    training = _sharded_if_needed(training, model, ranks)
     config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=source.config, training=training)
     prepared = Prepared(config, source, tokenizer, train, validation)
     if request.epochs is not None:
@@ -209,6 +266,16 @@ def plan(
     return GenerateConfig(model=model, tokenizer=tokenizer_config, data=source.config, training=training)
 
 
+def _sharded_if_needed(training: TrainingConfig, model: ModelConfig, ranks: Ranks) -> TrainingConfig:
+    """Divide the parameters among the processes when each could not hold them all."""
+    if ranks.world == 1 or training.sharded or not isinstance(model, GPTConfig):
+        return training
+    needed = cost_of(model, batch=max(1, training.batch // ranks.world), length=model.max_length).memory
+    if needed < memory_free(training.device) / (1 if training.device != "cpu" else ranks.world):
+        return training
+    return training.override({"optimizer.kind": "adamw", "sharded": True})
+
+
 def describe(prepared: Prepared) -> dict[str, Any]:
     """The plan in numbers, for people and programs."""
     config, training = prepared.config, prepared.config.training
@@ -224,7 +291,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "depth": config.model.depth,
         "length": prepared.length,
         "parameters": cost.parameters,
-        "memory": cost.memory,
+        "memory": memory_in_use() + cost.memory,
         "steps": training.steps,
         "batch": training.batch,
         "epochs": round(training.steps * training.batch * prepared.length / len(prepared.train), 2),
@@ -232,9 +299,14 @@ def describe(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _token_files(source: Source, tokenizer: Tokenizer) -> tuple[TokenFile, TokenFile]:
+def _token_files(source: Source, tokenizer: Tokenizer, report: Report) -> tuple[TokenFile, TokenFile]:
     folder = None if source.config.bytes < IN_MEMORY else cache_folder()
-    return tokenise(source.train, tokenizer, folder), tokenise(source.validation, tokenizer, folder)
+
+    def progress(done: int, total: int) -> None:
+        report({"event": "progress", "done": done, "total": total})
+
+    train = tokenise(source.train, tokenizer, folder, progress=progress)
+    return train, tokenise(source.validation, tokenizer, folder)
 
 
 def cache_folder() -> Path:

@@ -11,6 +11,7 @@ from weft.errors import DataError
 from weft.text import Corpus, demo_text
 
 DEMO = "demo"
+LEAST = 100
 
 
 class DataConfig(Config):
@@ -36,6 +37,9 @@ class Source:
 def read_source(config: DataConfig) -> Source:
     """Find and read the texts; `validation` files, or the last characters of the text, are held out."""
     corpus = _corpus(config.train)
+    if corpus.characters < LEAST:
+        given = f"{corpus.characters} characters in {', '.join(config.train)}"
+        raise DataError(given, expected=f"at least {LEAST} characters to learn from", advice="give more text")
     if config.validation:
         train, validation = corpus, _corpus(config.validation)
     else:

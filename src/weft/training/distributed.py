@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,22 @@ def ranks_from_environment(device: str) -> Ranks:
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     return Ranks(dist.get_rank(), world)
+
+
+def shard(model: nn.Module, ranks: Ranks, device: torch.device) -> None:
+    """Each rank keeps a part of every parameter, and gathers a layer only while it runs (FSDP2)."""
+    mesh = init_device_mesh(device.type, (ranks.world,))
+    for layer in getattr(model, "layers", []):
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A sharded tensor put together (all ranks must ask); another one as it is."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
+    """A whole tensor where another one lives: on its device, cut as it is cut."""
+    moved = tensor.to(like.device)
+    return distribute_tensor(moved, like.device_mesh, like.placements) if isinstance(like, DTensor) else moved

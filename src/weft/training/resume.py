@@ -12,6 +12,7 @@ from torch import Tensor
 
 from weft.checkpoints import Checkpoint, RunDirectory, load_newest, remove_old, save_checkpoint
 from weft.errors import DataError
+from weft.training.distributed import placed_like, whole
 
 if TYPE_CHECKING:
     from weft.training.trainer import Trainer
@@ -62,7 +63,8 @@ def capture_state(trainer: Trainer) -> Checkpoint:
 
     size = trainer.log.sync()
     state = {"progress": asdict(trainer.progress), "metrics_bytes": size}
-    tensors = {"model": unique_state(trainer.model), "optimizer": optimizer_tensors(trainer)}
+    first = trainer.ranks.is_first
+    tensors = {"model": unique_state(trainer.model, keep=first), "optimizer": optimizer_tensors(trainer, keep=first)}
     return Checkpoint(trainer.progress.step, tensors, state)
 
 
@@ -80,10 +82,7 @@ def restore_state(trainer: Trainer) -> None:
     if checkpoint is None:
         trainer.log.rewind(0)
         return
-    missing, unexpected = trainer.model.load_state_dict(checkpoint.tensors["model"], strict=False)
-    tied = set(trainer.model.state_dict()) - set(checkpoint.tensors["model"])
-    if unexpected or set(missing) - tied:
-        raise DataError("the checkpoint does not fit the model", expected="the tensors of config.json's model")
+    load_model_tensors(trainer, checkpoint.tensors["model"])
     load_optimizer_tensors(trainer, checkpoint.tensors["optimizer"])
     for name, value in checkpoint.state["progress"].items():
         setattr(trainer.progress, name, value)
@@ -92,13 +91,26 @@ def restore_state(trainer: Trainer) -> None:
         trainer.pace.skip(trainer.progress.step, trainer.schedule.total)
 
 
-def optimizer_tensors(trainer: Trainer) -> dict[str, Tensor]:
+def load_model_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None:
+    """Into the model's own tensors, sharded or not; tied ones are filled through their first name."""
+    params = dict(trainer.model.named_parameters()) | dict(trainer.model.named_buffers())
+    stored = {name for name in trainer.model.state_dict() if name in params}
+    if set(tensors) != stored or any(tensors[name].shape != params[name].shape for name in stored):
+        raise DataError("the checkpoint does not fit the model", expected="the tensors of config.json's model")
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            params[name].copy_(placed_like(tensor, params[name]))
+
+
+def optimizer_tensors(trainer: Trainer, *, keep: bool = True) -> dict[str, Tensor]:
     """`name of the parameter` + `/` + `name of the state`: readable, and independent of their order."""
     names: dict[Tensor, str] = {p: name for name, p in trainer.model.named_parameters()}
     tensors = {}
     for p, state in trainer.optimizer.state.items():
         for key, value in state.items():
-            tensors[f"{names[p]}/{key}"] = value if isinstance(value, Tensor) else torch.tensor(value)
+            together = whole(value) if isinstance(value, Tensor) else torch.tensor(value)
+            if keep:
+                tensors[f"{names[p]}/{key}"] = together
     return tensors
 
 
@@ -109,4 +121,4 @@ def load_optimizer_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None
         if name not in params:
             raise DataError(f"the checkpoint has optimizer state for {name!r}, which the model does not have")
         counts = key == "step"  # AdamW keeps its step count on the CPU in float32
-        trainer.optimizer.state[params[name]][key] = tensor if counts else tensor.to(params[name].device)
+        trainer.optimizer.state[params[name]][key] = tensor if counts else placed_like(tensor, params[name])

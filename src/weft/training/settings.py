@@ -15,6 +15,7 @@ class TrainingConfig(Config):
     evaluate_every     steps between evaluations (0: only at the end); likewise checkpoint_every
     keep               checkpoints kept beside the best weights
     patience           evaluations without a better one after which training stops (None: never)
+    sharded            under torchrun, parameters are divided among the processes (for AdamW)
     minutes            the wall-clock time this run was planned for, if it was
     """
 
@@ -33,7 +34,14 @@ class TrainingConfig(Config):
     seed: Count = 0
     threads: Size = 1
     device: str = "cpu"
+    sharded: bool = False
 
     def check(self) -> None:
         if self.warmup + self.decay > 1:
             raise ConfigError(f"warmup {self.warmup} and decay {self.decay}", expected="at most 1 together")
+        if self.sharded and self.optimizer.kind != "adamw":
+            raise ConfigError(
+                f"training.sharded with the optimizer {self.optimizer.kind}",
+                expected="adamw: Muon needs whole matrices",
+                advice="--set training.optimizer.kind=adamw",
+            )

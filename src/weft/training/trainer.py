@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from weft.checkpoints import RunDirectory
-from weft.errors import DataError
-from weft.training.distributed import ALONE, Ranks
+from weft.errors import ConfigError, DataError
+from weft.training.distributed import ALONE, Ranks, shard, whole
 from weft.training.pace import Pace
 from weft.training.resume import Log, capture_state, restore_state, save_state
 from weft.training.schedule import Schedule
@@ -74,12 +74,17 @@ class Trainer:
         self.model, self.settings, self.run, self.ranks = model, settings, run, ranks
         self.samples, self.loss, self.evaluate, self.on_step = samples, loss, evaluate, on_step
         self.pace = pace
+        self.device = torch.device(settings.device)
+        self.sharded = settings.sharded and ranks.world > 1
+        if self.sharded:
+            if settings.batch % ranks.world:
+                raise ConfigError(f"a batch of {settings.batch} over {ranks.world} processes", expected="equal parts")
+            shard(model, ranks, self.device)
         self.optimizer = settings.optimizer.build(model)
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.schedule = Schedule(settings.steps, settings.warmup, settings.decay)
         self.schedule.apply(run.events())
         self.progress = Progress()
-        self.device = torch.device(settings.device)
         self.params = [p for p in model.parameters() if p.requires_grad]
         self.log = Log(run, enabled=ranks.is_first)
 
@@ -155,18 +160,20 @@ class Trainer:
                 p.grad = torch.zeros_like(p) if p.grad is None else p.grad
             sums = torch.tensor([total, count], dtype=torch.float64, device=self.device)
             self.ranks.sum([sums])
-            self.ranks.sum([p.grad for p in self.params if p.grad is not None])
+            if not self.sharded:  # FSDP has averaged them already
+                self.ranks.sum([p.grad for p in self.params if p.grad is not None])
             total, count = float(sums[0]), int(sums[1])
         return total, count
 
     def _scale_and_clip(self, count: int) -> float:
         """Gradients of the sum → of the mean, not longer than `clip`; returns the length before."""
         gradients = [p.grad for p in self.params if p.grad is not None]
-        lengths = torch._foreach_norm(gradients)
-        norm = float(torch.stack([length.double() for length in lengths]).norm()) / count
+        unit = self.ranks.world / count if self.sharded else 1 / count
+        lengths = [whole(length).double() for length in torch._foreach_norm(gradients)]
+        norm = float(torch.stack(lengths).norm()) * unit
         clip = self.settings.clip
         shrink = 1.0 if clip is None or norm <= clip else clip / norm
-        torch._foreach_mul_(gradients, shrink / count)
+        torch._foreach_mul_(gradients, shrink * unit)
         return norm
 
     def _refuse(self, step: int, loss: float, norm: float) -> None:
@@ -183,15 +190,16 @@ class Trainer:
 
     def _evaluate(self) -> dict[str, float]:
         self.model.eval()
-        with torch.inference_mode():
+        with torch.no_grad():
             metrics = self.evaluate()
         progress = self.progress
         progress.metrics = metrics
         if metrics["validation_loss"] < progress.best:
             progress.best, progress.best_step, progress.since_best = metrics["validation_loss"], progress.step, 0
             progress.best_metrics = metrics
+            state = unique_state(self.model, keep=self.ranks.is_first)
             if self.ranks.is_first:
-                self.run.write_model(unique_state(self.model))
+                self.run.write_model(state)
         else:
             progress.since_best += 1
         return metrics
@@ -207,14 +215,17 @@ class Trainer:
         self.schedule.apply([event])
 
 
-def unique_state(model: nn.Module) -> dict[str, Tensor]:
-    """The state dict with tied weights once, under their first name."""
+def unique_state(model: nn.Module, *, keep: bool = True) -> dict[str, Tensor]:
+    """The state dict with whole tensors, tied weights once under their first name. All ranks must ask;
+    one that does not `keep` only helps to put sharded tensors together."""
     seen: set[int] = set()
     state = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen.add(id(tensor))
-            state[name] = tensor.detach()
+            together = whole(tensor.detach())
+            if keep:
+                state[name] = together
     return state
 
 

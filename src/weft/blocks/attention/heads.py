@@ -39,13 +39,9 @@ class Attention(nn.Module):
         kv_heads = heads if kv_heads is None else kv_heads
         if min(heads, kv_heads) < 1:
             raise ConfigError(f"{heads} heads, {kv_heads} kv_heads", expected="at least one of each")
-        if head_width is None and width % heads:
-            raise ConfigError(
-                f"width {width} with {heads} heads", expected="heads that divide the width", advice="or set head_width"
-            )
         if heads % kv_heads:
             raise ConfigError(f"{heads} heads with {kv_heads} kv_heads", expected="kv_heads that divide heads")
-        head_width = width // heads if head_width is None else head_width
+        head_width = width_of_head(width, heads, head_width)
         value_width = head_width if value_width is None else value_width
         self.width, self.heads, self.kv_heads = width, heads, kv_heads
         self.query = nn.Linear(width, heads * head_width, bias=bias)
@@ -103,6 +99,17 @@ class Attention(nn.Module):
             raise ShapeError(given, expected=f"{tuple(source.shape[:2])}: one word for each token read in this call")
 
 
+def width_of_head(width: int, heads: int, head_width: int | None) -> int:
+    """As given, or the width divided among the heads, if they divide it."""
+    if head_width is not None:
+        return head_width
+    if width % heads:
+        raise ConfigError(
+            f"width {width} with {heads} heads", expected="heads that divide the width", advice="or set head_width"
+        )
+    return width // heads
+
+
 class HeadsConfig(AttentionConfig):
     """The fields of every kind that is `Attention` around a lookup of its own."""
 
@@ -128,7 +135,7 @@ class HeadsConfig(AttentionConfig):
 
     def sizes(self, width: int) -> tuple[int, int]:
         heads = self.heads_for(width)
-        return heads, width // heads if self.head_width is None else self.head_width
+        return heads, width_of_head(width, heads, self.head_width)
 
     def heads_for(self, width: int) -> int:
         """`heads`, or the fewest that divide the width into heads of at most the usual 64."""
