@@ -34,7 +34,6 @@ check: $(READY)  ## what decides whether a change lands
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) test
-	$(MAKE) mutants
 
 format: $(READY)
 	$(BIN)/ruff format .
