@@ -159,6 +159,15 @@ def test_changed_data_is_refused(folder, tmp_path):
     assert len(result.stderr.splitlines()) <= 3
 
 
+def test_changed_settings_are_refused(folder, tmp_path):
+    killed(folder, "step", 13, *train_words("book.txt", str(tmp_path / "run"), STEPS, *EVERY))
+    config = tmp_path / "run" / "config.json"
+    config.write_text(config.read_text().replace('"batch": 6', '"batch": 5'))
+    result = weft("resume", str(tmp_path / "run"), cwd=folder, check=False)
+    assert result.returncode == 1
+    assert "training.batch: 6 → 5" in result.stderr
+
+
 def test_a_finished_run_can_be_trained_further(folder, tmp_path):
     out = str(tmp_path / "run")
     weft(*train_words("book.txt", out, 20), cwd=folder)

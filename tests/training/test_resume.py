@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from training_setup import digest, trainer
-from weft.checkpoints import list_checkpoints
+from weft.checkpoints import RunDirectory, list_checkpoints
 from weft.errors import DataError
-from weft.training import resume
+from weft.training import precision, resume
 from weft.training import trainer as trainer_module
 
 STEPS = 30
@@ -237,3 +237,33 @@ def test_resuming_late_costs_what_resuming_early_costs(tmp_path):
     it = trainer(tmp_path / "run")
 
     assert it.samples(np.arange(6) + 10**9).shape == (6, 17)
+
+
+def test_bf16_products_train_too(tmp_path):
+    it = trainer(tmp_path / "run", precision="bf16")
+    first = it._step()["loss"]
+    for _ in range(20):
+        last = it._step()["loss"]
+    assert last < first - 0.5
+    assert all(p.dtype == torch.float32 for p in it.model.parameters())
+
+
+def test_precision_is_chosen_by_measuring():
+    assert precision.bf16_pays(torch.device("cpu")) in (True, False)
+
+
+def test_changed_settings_are_refused_with_the_difference(tmp_path):
+    it = trainer(tmp_path / "run", on_step=crash_at(12))
+    it.identity = {"training": {"batch": 6, "seed": 0}}
+    with pytest.raises(Crash):
+        it.train()
+    it = trainer(tmp_path / "run")
+    it.identity = {"training": {"batch": 7, "seed": 0}}
+    with pytest.raises(DataError, match=r"have changed since this run began: training\.batch: 6 → 7"):
+        it.train()
+
+
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("weft.checkpoints.run_directory.os.access", lambda path, mode: False)
+    with pytest.raises(DataError, match="cannot create"):
+        RunDirectory(tmp_path / "new" / "run").check_free()

@@ -54,21 +54,14 @@ class FeedForward(nn.Module):
         return self.down(self.dropout(activate(self.up(x), self.activation)))
 
 
-class GatedFeedForward(nn.Module):
+class GatedFeedForward(FeedForward):
     """down(activation(gate(x)) · up(x)) (Shazeer 2020, "GLU Variants"; T5 v1.1, Llama)."""
 
     def __init__(
         self, width: int, ff_width: int, *, activation: Activation = "silu", bias: bool = False, dropout: float = 0.0
     ) -> None:
-        super().__init__()
-        self.activation = _known(activation)
+        super().__init__(width, ff_width, activation=activation, bias=bias, dropout=dropout)
         self.gate = nn.Linear(width, ff_width, bias=bias)
-        self.up = nn.Linear(width, ff_width, bias=bias)
-        self.down = nn.Linear(ff_width, width, bias=bias)
-        self.dropout = nn.Dropout(dropout)
-
-    def extra_repr(self) -> str:
-        return f"activation={self.activation!r}"
 
     def forward(self, x: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead D"]:
         return self.down(self.dropout(activate(self.gate(x), self.activation) * self.up(x)))

@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from weft.checkpoints.files import read_json, read_tensors, write_json, write_tensors, write_text
+from weft.checkpoints.lock import try_lock
 from weft.errors import DataError
 
 FORMAT = 1
@@ -118,23 +119,8 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """One process at a time; the lock dies with its process, however that dies."""
         with (self.path / ".lock").open("a+") as file:
-            if not _lock(file):
+            if not try_lock(file):
                 raise DataError(
                     f"another process is working in {self.path}", advice="wait for it, or stop it, then resume"
                 )
             yield
-
-
-def _lock(file: IO[str]) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

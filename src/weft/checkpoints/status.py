@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from weft.checkpoints.lock import try_lock
 from weft.errors import DataError
 
 STEP = re.compile(r"step-(0|[1-9]\d*)")
@@ -131,25 +132,9 @@ def is_locked(path: Path) -> bool:
         return False
     try:
         with lock.open("rb") as file:
-            return not _try_shared_lock(file)
+            return not try_lock(file, shared=True)
     except OSError:
         return False
-
-
-def _try_shared_lock(file: IO[bytes]) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-            msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 # -- reading what may be damaged --------------------------------------------------------------

@@ -18,6 +18,7 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
 svg { width: 100%; height: auto; } text { fill: currentColor; font-size: 12px; }
 table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: left; }
+td { overflow-wrap: anywhere; vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 
@@ -38,7 +39,7 @@ nats per token, smoothed; the dots are measured on held-out text.</p>
 <h2>Measured on held-out text</h2>
 {_table(["step", "loss", "bits per byte"], [[c["step"], c["validation_loss"], c.get("bits_per_byte")] for c in checks])}
 <h2>Settings</h2>
-{_table(["setting", "value"], [list(pair) for pair in _flat(config)])}
+{_table(["setting", "value"], [[name, str(value)] for name, value in _flat(config)])}
 </body></html>
 """
 

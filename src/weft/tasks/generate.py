@@ -27,7 +27,9 @@ from weft.tasks.sources import DataConfig, Source, check_unchanged, read_source,
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import ALONE, Outcome, Ranks, Trainer, TrainingConfig, ranks_from_environment
 from weft.training.pace import Pace
+from weft.training.precision import bf16_pays
 
+SAMPLE = 50_000_000  # characters from which sub-words are learned
 IN_MEMORY = 64 * 2**20  # texts up to this many bytes are tokenised in memory
 Report = Callable[[dict[str, Any]], None]
 DEVICES: dict[str, Callable[[], bool]] = {
@@ -114,7 +116,8 @@ def train_generate(request: Request, report: Report) -> tuple[RunDirectory | Non
     report({"event": "phase", "name": "tokenising", "total": source.train.characters})
     tokenizer_config = TokenizerConfig.pick(planning.tokenizer_fields(request.tokenizer, source.train.characters))
     tokenizer_config = tokenizer_config.override(_below("tokenizer", request.changes))
-    tokenizer = tokenizer_config.train(source.train.pieces())
+    learned = SAMPLE if tokenizer_config.kind in ("bpe", "words") else None  # the rest of a huge text adds nothing
+    tokenizer = tokenizer_config.train(source.train.pieces(stop=min(source.train.characters, learned or 2**62)))
     train, validation = _token_files(source, tokenizer, report)
     report({"event": "phase", "name": "planning"})
     config = plan(request, source, tokenizer_config, tokenizer, train, validation, ranks)
@@ -219,6 +222,7 @@ def _train(
             ranks=ranks,
             pace=pace,
         )
+        trainer.identity = prepared.config.to_dict()
         return trainer.train()
 
 
@@ -232,6 +236,7 @@ def plan(
     ranks: Ranks = ALONE,
 ) -> GenerateConfig:
     """Sizes by the ladder, what the user set on top, then the number of steps by measuring."""
+    device = torch.device(request.device)
     minutes = request.minutes if request.steps or request.epochs or request.minutes else 5.0
     speed = planning.machine_speed()
     rung = planning.rung_for(speed * 60 * (minutes or 5.0))
@@ -247,6 +252,7 @@ def plan(
         threads=request.threads or os.cpu_count() or 1,
         device=request.device,
         minutes=minutes,
+        precision="bf16" if ranks.agree(bf16_pays(device), device) else "float32",
     ).override(_below("training", request.changes))
     training = _sharded_if_needed(training, model, ranks)
     config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=source.config, training=training)

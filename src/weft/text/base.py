@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import tokenizers
 
 from weft.config import Choice
+from weft.errors import UnsupportedError
 from weft.text.cutting import short_pieces
 from weft.text.spelling import END, utf8
 from weft.text.tokenizer import Tokenizer
@@ -20,7 +21,7 @@ class TokenizerConfig(Choice):
 
     def train(self, pieces: Iterable[str], *, progress: Progress | None = None) -> Tokenizer:
         """Read the text once and make the vocabulary; the same text gives the same one."""
-        raise NotImplementedError
+        raise UnsupportedError(f"the scheme {self.kind!r} cannot be trained")
 
 
 def counted(pieces: Iterable[str], progress: Progress | None) -> Iterator[str]:

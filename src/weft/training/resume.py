@@ -62,7 +62,7 @@ def capture_state(trainer: Trainer) -> Checkpoint:
     from weft.training.trainer import unique_state
 
     size = trainer.log.sync()
-    state = {"progress": asdict(trainer.progress), "metrics_bytes": size}
+    state = {"progress": asdict(trainer.progress), "metrics_bytes": size, "identity": trainer.identity}
     first = trainer.ranks.is_first
     tensors = {"model": unique_state(trainer.model, keep=first), "optimizer": optimizer_tensors(trainer, keep=first)}
     return Checkpoint(trainer.progress.step, tensors, state)
@@ -82,6 +82,7 @@ def restore_state(trainer: Trainer) -> None:
     if checkpoint is None:
         trainer.log.rewind(0)
         return
+    check_identity(checkpoint.state["identity"], trainer.identity)
     load_model_tensors(trainer, checkpoint.tensors["model"])
     load_optimizer_tensors(trainer, checkpoint.tensors["optimizer"])
     for name, value in checkpoint.state["progress"].items():
@@ -89,6 +90,26 @@ def restore_state(trainer: Trainer) -> None:
     trainer.log.rewind(checkpoint.state["metrics_bytes"])
     if trainer.pace is not None:
         trainer.pace.skip(trainer.progress.step, trainer.schedule.total)
+
+
+def check_identity(recorded: dict[str, Any], now: dict[str, Any]) -> None:
+    """A run goes on with the settings it began with; the difference is shown."""
+    before, after = _flat(recorded), _flat(now)
+    changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]
+    if changed:
+        shown = ", ".join(f"{key}: {before.get(key)} → {after.get(key)}" for key in changed[:3])
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise DataError(
+            f"the settings in config.json have changed since this run began: {shown}{more}",
+            advice="put them back, or train a new run",
+        )
+
+
+def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
+    return flat
 
 
 def load_model_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from weft.config import Config, Count, Positive, Share, Size
 from weft.errors import ConfigError
 from weft.training.optimizer import MuonConfig, OptimizerConfig
@@ -16,6 +18,7 @@ class TrainingConfig(Config):
     keep               checkpoints kept beside the best weights
     patience           evaluations without a better one after which training stops (None: never)
     sharded            under torchrun, parameters are divided among the processes (for AdamW)
+    precision          of the products; weights and sums stay float32. A plan measures which is faster
     minutes            the wall-clock time this run was planned for, if it was
     """
 
@@ -35,6 +38,7 @@ class TrainingConfig(Config):
     threads: Size = 1
     device: str = "cpu"
     sharded: bool = False
+    precision: Literal["float32", "bf16"] = "float32"
 
     def check(self) -> None:
         if self.warmup + self.decay > 1:

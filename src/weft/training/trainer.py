@@ -74,6 +74,7 @@ class Trainer:
         self.model, self.settings, self.run, self.ranks = model, settings, run, ranks
         self.samples, self.loss, self.evaluate, self.on_step = samples, loss, evaluate, on_step
         self.pace = pace
+        self.identity: dict[str, Any] = {}  # what the run is: a checkpoint of another one is refused
         self.device = torch.device(settings.device)
         self.sharded = settings.sharded and ranks.world > 1
         if self.sharded:
@@ -144,14 +145,16 @@ class Trainer:
 
     def _gradients(self, step: int) -> tuple[float, int]:
         """Accumulate over this rank's micro-batches; returns loss and count over all ranks."""
-        batch = self.settings.batch
-        numbers = (np.arange(batch) + step * batch)[self.ranks.share(batch)]
+        count = self.settings.batch
+        numbers = (np.arange(count) + step * count)[self.ranks.share(count)]
         size = self.settings.micro_batch or len(numbers)
         self.model.train()
         self.optimizer.zero_grad()
         total, count = 0.0, 0
         for start in range(0, len(numbers), size):
-            summed, terms = self.loss(self.model, self.samples(numbers[start : start + size]).to(self.device))
+            batch = self.samples(numbers[start : start + size]).to(self.device)
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+                summed, terms = self.loss(self.model, batch)
             torch.autograd.backward(summed)
             total += summed.item()
             count += terms
