@@ -99,6 +99,7 @@ def test_mistakes_are_answered_in_three_lines(words, exit_code, answer):
 
 def test_debug_shows_the_traceback():
     assert "Traceback" in run("--debug", "tour", "").stderr
+    assert "Traceback" in run("tour", "", "--debug").stderr
 
 
 def test_the_installed_command_is_the_module():

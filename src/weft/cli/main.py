@@ -38,7 +38,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def weft(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a full traceback on errors.")] = False,
@@ -47,8 +47,6 @@ def weft(
 
     Example:  weft train book.txt --minutes 5
     """
-    if debug:
-        os.environ["WEFT_DEBUG"] = "1"
 
 
 def main() -> None:
@@ -56,6 +54,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # a terminal or pipe without our letters shows "?" for them
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if "--debug" in sys.argv[1:]:  # wherever it stands
+        sys.argv.remove("--debug")
+        os.environ["WEFT_DEBUG"] = "1"
     try:
         sys.exit(app(standalone_mode=False))
     except (typer.Abort, KeyboardInterrupt):

@@ -34,7 +34,7 @@ def train(
     epochs: Annotated[float | None, typer.Option(help="Read the text this many times.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
     out: Annotated[str | None, typer.Option(help="Directory of the run. Default: runs/TASK-NAME-N")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda or mps")] = "cpu",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: cuda if there is one")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
@@ -45,7 +45,7 @@ def train(
     Example:  weft train book.txt --minutes 5
     """
     from weft.cli.progress import Reporter
-    from weft.tasks.generate import Request, train_generate
+    from weft.tasks.generate import Request, default_device, train_generate
 
     task, words = (data[0], data[1:]) if data[0] in TASKS else ("generate", data)
     if task != "generate":
@@ -62,7 +62,7 @@ def train(
         steps=steps,
         epochs=epochs,
         seed=seed,
-        device=device,
+        device=device or default_device(),
         threads=threads,
         out=out,
         changes=parse_changes(set_ or []),

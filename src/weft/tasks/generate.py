@@ -39,6 +39,11 @@ DEVICES: dict[str, Callable[[], bool]] = {
 }
 
 
+def default_device() -> str:
+    """A GPU if there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 class GenerateConfig(Config):
     """All settings of a run that learns to write."""
 
@@ -60,7 +65,7 @@ class Request:
     steps: int | None = None
     epochs: float | None = None
     seed: int = 0
-    device: str = "cpu"
+    device: str = field(default_factory=default_device)
     threads: int | None = None
     out: str | None = None
     changes: dict[str, str] = field(default_factory=dict)
