@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from weft.tasks.environment import memory_in_use
+
 
 class Reporter:
     """Takes the events of a run. Text goes to stderr; with `as_json`, each event is a line on stdout."""
@@ -95,17 +97,22 @@ class Reporter:
             self.bar = Progress(
                 TextColumn("step {task.completed}/{task.total}"),
                 BarColumn(),
-                TextColumn("loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} tokens/s"),
+                TextColumn(
+                    "loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} tokens/s  {task.fields[memory]:,.0f} MB"
+                ),
                 TimeRemainingColumn(),
                 console=self.console,
                 transient=False,
             )
-            self.task = self.bar.add_task("training", total=event["total"], loss=event["loss"], speed=0.0)
+            self.task = self.bar.add_task("training", total=event["total"], loss=event["loss"], speed=0.0, memory=0.0)
             self.bar.start()
             self.first = (time.monotonic(), event["tokens"])
         began, tokens = self.first
         speed = (event["tokens"] - tokens) / max(1e-9, time.monotonic() - began)
-        self.bar.update(self.task, completed=event["step"], total=event["total"], loss=event["loss"], speed=speed)
+        memory = memory_in_use() / 2**20
+        self.bar.update(
+            self.task, completed=event["step"], total=event["total"], loss=event["loss"], speed=speed, memory=memory
+        )
 
     def close(self) -> None:
         if self.bar is not None:
