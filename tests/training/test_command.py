@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from training_setup import digest, done, text, train_words, weft
+from weft.errors import WeftError
+from weft.tasks import load
+from weft.text import TokenizerConfig
 
 KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 STEPS = 40
@@ -164,6 +168,76 @@ def test_changed_settings_are_refused(folder, tmp_path):
     result = weft("resume", str(tmp_path / "run"), cwd=folder, check=False)
     assert result.returncode == 1
     assert "training.batch: 6 → 5" in result.stderr
+
+
+def copy_of(run, path):
+    shutil.copytree(run, path)
+    return path
+
+
+def test_absurd_sizes_in_a_strangers_config_are_refused_before_memory_is_taken(folder, undisturbed, tmp_path):
+    for name, value, answer in (
+        ("width", 2**28, "parameters"),
+        ("depth", 2**30, "from 1 to 1000"),
+        ("vocab_size", 2**31, "parameters"),
+        ("width", 10**15, "from 1 to"),
+        ("dropout", "__import__('os')", "a number"),
+        ("attention", {"kind": "os.system"}, "unknown attention kind"),
+        ("code", "x", "unknown field 'code'"),
+    ):
+        run = copy_of(undisturbed[0], tmp_path / f"{name}-{len(str(value))}")
+        config = json.loads((run / "config.json").read_text())
+        config["model"][name] = value
+        if name == "width":
+            config["model"]["attention"]["heads"] = 2
+        (run / "config.json").write_text(json.dumps(config))
+        with pytest.raises(WeftError) as error:
+            load(run).evaluate(str(folder / "book.txt"))
+        assert answer in str(error.value)
+        assert len(str(error.value).splitlines()) <= 3
+
+
+def test_foreign_and_broken_files_in_a_run_are_named(folder, undisturbed, tmp_path):
+    harms = {
+        "tokenizer.json": [b"{", b"[]", b"\x80\x04pickle", b'{"version": "1.0", "model": {"type": "Nonsense"}}'],
+        "model.safetensors": [b"", b"\xff" * 100, b"\x80\x04pickle", (2**40).to_bytes(8, "little") + b"{}"],
+        "config.json": [b"", b"[]", b'{"format": 99}', b'{"format": 1}', b"\xff\xfe"],
+    }
+    for name, contents in harms.items():
+        for i, content in enumerate(contents):
+            run = copy_of(undisturbed[0], tmp_path / f"{name}-{i}")
+            (run / name).write_bytes(content)
+            with pytest.raises(WeftError):
+                load(run).evaluate(str(folder / "book.txt"))
+
+
+def test_a_larger_vocabulary_than_the_model_knows_is_refused(folder, undisturbed, tmp_path):
+    run = copy_of(undisturbed[0], tmp_path / "run")
+    TokenizerConfig.pick("characters").train(["".join(map(chr, range(200, 900)))]).save(run / "tokenizer.json")
+    result = weft("evaluate", str(run), cwd=folder, check=False)
+    assert result.returncode == 1
+    assert "tokenizer.json has" in result.stderr
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"COLUMNS": "40"}])
+def test_piped_training_has_no_control_codes(folder, tmp_path, env):
+    result = weft(*train_words("book.txt", str(tmp_path / "run"), 3), cwd=folder, **env)
+    assert "\x1b" not in result.stdout + result.stderr
+    assert "\r" not in result.stderr
+    assert "step 1/3" in result.stderr
+
+
+def test_nothing_opens_a_socket(folder, tmp_path):
+    words = ["weft", *train_words("book.txt", str(tmp_path / "run"), 2)]
+    code = (
+        "import socket, sys\n"
+        "def refuse(*args, **options): raise SystemExit('a socket was opened')\n"
+        "socket.socket.connect = socket.socket.bind = socket.getaddrinfo = refuse\n"
+        f"sys.argv = {words!r}\n"
+        "from weft.cli.main import main\nmain()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_finished_run_can_be_trained_further(folder, tmp_path):

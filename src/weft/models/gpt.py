@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -32,7 +33,7 @@ from weft.blocks.attention import SoftmaxConfig
 from weft.blocks.feedforward import PlainConfig
 from weft.blocks.norm import LayerNormConfig, RMSNormConfig
 from weft.blocks.position import LearnedConfig, RotaryConfig
-from weft.config import Share, Size
+from weft.config import Between, Share, Size
 from weft.errors import ShapeError
 from weft.models.base import ModelConfig
 
@@ -43,7 +44,7 @@ class GPTConfig(ModelConfig, kind="gpt"):
     vocab_size: Size
     max_length: Size = 256
     width: Size = 256
-    depth: Size = 4
+    depth: Annotated[int, Between(1, 1000)] = 4
     attention: AttentionConfig = SoftmaxConfig(bias=False)
     feed_forward: FeedForwardConfig = PlainConfig(activation="squared-relu", bias=False)
     norm: NormConfig = RMSNormConfig(learned=False)

@@ -12,6 +12,7 @@ import tokenizers
 import torch
 
 from weft import __version__
+from weft.errors import DataError
 
 
 def environment() -> dict[str, Any]:
@@ -49,6 +50,16 @@ def memory_in_use() -> int:
         return pages * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
         return 0
+
+
+def check_fits(parameters: int, what: str) -> None:
+    """Refuse a model whose weights alone would not fit, before anything is allocated for it."""
+    needed, free = 4 * parameters, memory_free("cpu")
+    if needed > free:
+        raise DataError(
+            f"{what} describes a model of {parameters:,} parameters: {needed / 1e9:,.0f} GB",
+            expected=f"one that fits into the {free / 1e9:,.0f} GB that are free here",
+        )
 
 
 def memory_free(device: str) -> float:

@@ -21,7 +21,7 @@ from weft.errors import ConfigError, DataError
 from weft.models import GPTConfig, ModelConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
-from weft.tasks.environment import environment, memory_free, memory_in_use, run_readme
+from weft.tasks.environment import check_fits, environment, memory_free, memory_in_use, run_readme
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.sources import DataConfig, Source, check_unchanged, read_source, short_name
 from weft.text import Tokenizer, TokenizerConfig
@@ -194,11 +194,23 @@ def resume_generate(path: str, report: Report, further: Further = NO_FURTHER) ->
     return run, _train(run, prepared, ranks, report)
 
 
+def check_model(model: ModelConfig, tokenizer: Tokenizer, where: str) -> None:
+    """What files say of a model must make sense together before it is built."""
+    assert isinstance(model, GPTConfig)
+    if tokenizer.vocab_size > model.vocab_size:
+        raise DataError(
+            f"tokenizer.json has {tokenizer.vocab_size} tokens, the model in {where} knows {model.vocab_size}",
+            expected="the tokenizer that the model was trained with",
+        )
+    check_fits(cost_of(model, batch=1, length=1).parameters, where)
+
+
 def _train(
     run: RunDirectory, prepared: Prepared, ranks: Ranks, report: Report, *, started: float | None = None
 ) -> Outcome:
     """With `started`, the plan is fitted to the clock on the way; a resumed run keeps the plan as it is."""
     settings = prepared.config.training
+    check_model(prepared.config.model, prepared.tokenizer, str(run.config_file))
     with run.locked() if ranks.is_first else _nothing():
         torch.manual_seed(settings.seed)
         model = prepared.config.model.build().to(settings.device)

@@ -14,7 +14,7 @@ from weft.data import TokenFile, tokenise
 from weft.errors import DataError
 from weft.models import GPTConfig
 from weft.tasks.evaluation import evaluate_text
-from weft.tasks.generate import GenerateConfig
+from weft.tasks.generate import GenerateConfig, check_model
 from weft.tasks.sources import DataConfig, read_source
 from weft.text import Tokenizer
 
@@ -44,6 +44,7 @@ class Run:
         """The model with its best weights, ready for use."""
         if not self.directory.model_file.exists():
             raise DataError(f"{self.directory.path} has no weights yet", advice=f"weft resume {self.directory.path}")
+        check_model(self.config.model, self.tokenizer, str(self.directory.config_file))
         model = self.config.model.build()
         state = self.directory.read_model()
         missing, unexpected = model.load_state_dict(state, strict=False)
