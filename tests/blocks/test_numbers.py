@@ -110,6 +110,7 @@ def test_leading_axes_are_optional():
 # Measured over 12 seeds: the output of the fused kernel keeps the rule everywhere, and so does everything
 # of the explicit path. The float32 *gradients* of torch's fused CPU kernel do not always (up to 4 × plain
 # torch: it takes its row sums from the rounded output), so those are held to that kernel called directly.
+# Likewise in bf16 at length 1, where queries and keys have no gradient: plain torch gives 0, the kernel 5e-7.
 
 MASKS = ["everything", "causal", "allow", "bias"]
 
@@ -158,7 +159,7 @@ def assert_rule(ours, peers, reference, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("mask_name", MASKS)
-@pytest.mark.parametrize("length", [31, 97, 257])
+@pytest.mark.parametrize("length", [1, 2, 3, 31, 97, 257])
 def test_fused_path_errs_at_most_twice_as_much_as_plain_torch(length, mask_name, dtype):
     tensors, mask = flash_case(length, mask_name)
     cast = [t.to(dtype) for t in tensors]
@@ -166,12 +167,12 @@ def test_fused_path_errs_at_most_twice_as_much_as_plain_torch(length, mask_name,
     plain, fused = results(plain_torch(mask), cast), results(fused_torch(mask), cast)
     ours = results(lambda q, k, v: weft.attention(q, k, v, mask=mask), cast)
     assert_rule(ours[:1], plain[:1], reference[:1], dtype)
-    assert_rule(ours[1:], (fused if dtype == torch.float32 else plain)[1:], reference[1:], dtype)
+    assert_rule(ours[1:], (fused if dtype == torch.float32 or length == 1 else plain)[1:], reference[1:], dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("mask_name", MASKS)
-@pytest.mark.parametrize("length", [3, 31, 97, 257])
+@pytest.mark.parametrize("length", [1, 2, 3, 31, 97, 257])
 def test_explicit_path_errs_at_most_twice_as_much_as_plain_torch(length, mask_name, dtype):
     tensors, mask = flash_case(length, mask_name)
     cast = [t.to(dtype) for t in tensors]
