@@ -79,11 +79,11 @@ class Reporter:
     def _step(self, event: dict[str, Any]) -> None:
         if self.console.is_terminal and not self.as_json:
             self._show_bar(event)
-        elif not self.as_json and (event["step"] == 1 or (self._line_is_due(event) and self._tenth(event))):
+        elif not self.as_json and (event["step"] == 1 or self._is_twentieth(event)):
             self.console.print(self._words(event), highlight=False)
 
     @staticmethod
-    def _tenth(event: dict[str, Any]) -> bool:
+    def _is_twentieth(event: dict[str, Any]) -> bool:
         every = max(1, event["total"] // 20)
         return event["step"] % every == 0 or "validation_loss" in event
 
