@@ -67,13 +67,13 @@ class Attention(nn.Module):
                 x = x.masked_fill(padding, 0.0)
             else:
                 memory = memory.masked_fill(padding, 0.0)
-        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         if memory is not None and isinstance(cache, KeyValueCache) and cache.length:  # read once, in an earlier call
+            query = self._heads(self.query(x), self.heads)
             query = query if self.qk is None else self.qk(query, query, None)[0]
             return self._join(self.lookup.recall(query, None, None, mask, cache))
-        source = x if memory is None else memory
-        key = self.key(source).unflatten(-1, (self.kv_heads, -1)).transpose(1, 2)
-        value = self.value(source).unflatten(-1, (self.kv_heads, -1)).transpose(1, 2)
+        asked, keys, values = self.project(x, memory)
+        query = self._heads(asked, self.heads)
+        key, value = self._heads(keys, self.kv_heads), self._heads(values, self.kv_heads)
         if self.qk is not None:
             where = None if memory is not None else positions(x.shape[1], x.device, keep=mask.keep, cache=cache)
             query, key = self.qk(query, key, where)
@@ -81,6 +81,15 @@ class Attention(nn.Module):
             return self._join(self.lookup.recall(query, key, value, mask, cache))
         mask.check(x.shape[0], self.heads, query.shape[2], key.shape[2])
         return self._join(self.lookup(query, key, value, mask))
+
+    def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries of the stream, keys and values of the memory or of the stream itself; heads side by side."""
+        source = x if memory is None else memory
+        return self.query(x), self.key(source), self.value(source)
+
+    @staticmethod
+    def _heads(maps: Tensor, heads: int) -> Tensor:
+        return maps.view(*maps.shape[:-1], heads, maps.shape[-1] // heads).transpose(1, 2)
 
     def _join(self, heads: Tensor) -> Tensor:
         return self.output(heads.transpose(1, 2).flatten(2))
