@@ -17,9 +17,12 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def compare(name: str, ours: Callable[[], object], peer: Callable[[], object], *, rounds: int = ROUNDS) -> float:
-    """One JSON line with the median speed of both (runs per second) and ours / peer; > 1: we are faster.
+def compare(
+    name: str, ours: Callable[[], object], peer: Callable[[], object], *, rounds: int = ROUNDS, units: float = 1
+) -> float:
+    """One JSON line with the median speed of both and ours / peer; > 1: we are faster.
 
+    Speed is in runs per second, or in `units` per second if a run does several units of work (tokens, say).
     The two take turns, and the ratio is the median over the rounds of what each round gave, so that a
     slow moment of the machine hits both alike.
     """
@@ -33,8 +36,8 @@ def compare(name: str, ours: Callable[[], object], peer: Callable[[], object], *
     ratio = statistics.median(b / a for a, b in pairs)
     line = {
         "name": name,
-        "ours": round(1 / statistics.median(a for a, _ in pairs), 3),
-        "peer": round(1 / statistics.median(b for _, b in pairs), 3),
+        "ours": round(units / statistics.median(a for a, _ in pairs), 3),
+        "peer": round(units / statistics.median(b for _, b in pairs), 3),
         "ratio": round(ratio, 3),
     }
     print(json.dumps(line), flush=True)
