@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from weft.errors import WeightsError
-from weft.weights import Ignored, Row, Tied, WeightTable
+from weft.weights import Change, Ignored, Row, Tied, WeightTable
 
 TABLE = WeightTable(
     Row("wte.weight", "tokens.weight"),
@@ -112,3 +112,37 @@ def test_parts_of_unequal_shape_and_missing_partners_are_named():
         WeightTable(Row("b", "x"), Tied("a", same_as="b")).read({"a": torch.ones(1)}, {})
     with pytest.raises(WeightsError, match="3 axes"):
         WeightTable(Row("w", "a", transposed=True)).read({"w": torch.ones(2, 2, 2)}, {"a": (2, 2, 2)})
+
+
+def test_a_change_of_the_numbers_is_undone_bit_for_bit():
+    table = WeightTable(
+        Row("w", ("a", "b"), transposed=True, change=Change(lambda t: t.roll(1, 0), lambda t: t.roll(-1, 0))),
+        Ignored("mask"),
+    )
+    state = {"a": torch.randn(2, 3), "b": torch.randn(4, 3)}
+    foreign = table.write(state)
+    assert torch.equal(foreign["w"].t(), torch.cat([state["a"], state["b"]]).roll(-1, 0))
+    again = table.read(foreign, shapes(state))
+    assert all(torch.equal(again[name], state[name]) for name in state)
+    assert table.carries("w") and not table.carries("mask")
+    with pytest.raises(WeightsError, match="'stranger'"):
+        table.carries("stranger")
+
+
+def test_shapes_can_be_checked_without_memory():
+    state = ours(1)
+    foreign = {name: torch.empty(t.shape, device="meta") for name, t in TABLE.write(state).items()}
+    foreign["head.weight"] = torch.empty(5, 4, device="meta")
+    assert all(t.is_meta for t in TABLE.read(foreign, shapes(state)).values())
+    foreign["head.weight"] = torch.empty(6, 4, device="meta")
+    with pytest.raises(WeightsError, match="differs"):
+        TABLE.read(foreign, shapes(state))
+
+
+def test_parts_do_not_share_memory_with_the_whole():
+    state = {"a": torch.randn(2, 3), "b": torch.randn(2, 3)}
+    table = WeightTable(Row("w", ("a", "b")))
+    foreign = table.write(state)
+    again = table.read(foreign, shapes(state))
+    again["a"].zero_()
+    assert torch.equal(foreign["w"][:2], state["a"])

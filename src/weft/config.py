@@ -178,7 +178,7 @@ class Config:
                 values[name] = _fit(deeper["kind"], hints[name], name)
             if not isinstance(values[name], Config):
                 raise ConfigError(f"{name}.{next(iter(deeper))}: {name!r} has no fields of its own")
-            values[name] = _within(name, functools.partial(values[name].override, deeper))
+            values[name] = within(name, functools.partial(values[name].override, deeper))
         return type(base)(**values)
 
     def _switch(self, here: dict[str, Any]) -> Self:
@@ -260,7 +260,7 @@ class Choice(Config):
 C = TypeVar("C")
 
 
-def _within(name: str, build: Callable[[], C]) -> C:
+def within(name: str, build: Callable[[], C]) -> C:
     """Put the name of the enclosing field before the message of a nested error."""
     try:
         return build()
@@ -299,9 +299,9 @@ def _fit(value: Any, hint: Any, name: str) -> Any:
             raise ConfigError(f"{name} = {value!r}", expected=f"a list of {len(items)}")
         return tuple(_fit(v, item, f"{name}[{i}]") for i, (v, item) in enumerate(zip(value, items, strict=True)))
     if isinstance(hint, type) and issubclass(hint, Choice) and isinstance(value, (str, Mapping)):
-        return _within(name, lambda: hint.pick(value))
+        return within(name, lambda: hint.pick(value))
     if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
-        return _within(name, lambda: hint.from_dict(value))
+        return within(name, lambda: hint.from_dict(value))
     if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
         return float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):

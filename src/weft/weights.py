@@ -14,7 +14,7 @@ names it. Reversible: writing is the same table backwards.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,17 +24,26 @@ from weft.errors import WeightsError
 
 
 @dataclass(frozen=True)
+class Change:
+    """What is done to the numbers of a foreign tensor on the way in, and what undoes it bit for bit."""
+
+    read: Callable[[Tensor], Tensor]
+    write: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
 class Row:
     """One foreign tensor and the one or several of ours it becomes.
 
     `{layer}` (or any name in braces) stands for a number, the same on both sides. Several of ours lie
     one after the other along the first axis of the foreign tensor. `transposed`: the foreign program
-    stores (inputs, outputs) where `nn.Linear` stores (outputs, inputs).
+    stores (inputs, outputs) where `nn.Linear` stores (outputs, inputs). `change`: the numbers differ too.
     """
 
     foreign: str
     ours: str | tuple[str, ...]
     transposed: bool = False
+    change: Change | None = None
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -46,7 +55,7 @@ class Row:
             return tensor
         if tensor.dim() > 2:
             raise WeightsError(f"{self.foreign!r} has {tensor.dim()} axes", expected="a matrix or a vector")
-        return tensor.t().contiguous()
+        return tensor.t()
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,10 @@ class WeightTable:
         return f"WeightTable({len(self.rows)} rows)"
 
     def read(self, foreign: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
-        """Our state dict from their tensors; `shapes` is what our model expects under each name."""
+        """Our state dict from their tensors; `shapes` is what our model expects under each name.
+
+        With tensors on the `meta` device only names and shapes are checked, and nothing is allocated.
+        """
         ours: dict[str, Tensor] = {}
         for name, tensor in foreign.items():
             row, numbers = self._row_for(name)
@@ -108,10 +120,15 @@ class WeightTable:
                 targets = [target.format(**numbers) for target in row.targets]
                 _refuse([t for t in targets if t not in ours], f"row {row.foreign!r} needs")
                 whole = torch.cat([ours[t] for t in targets]) if len(targets) > 1 else ours[targets[0]]
-                foreign[row.foreign.format(**numbers)] = row.turn(whole)
+                whole = whole if row.change is None else row.change.write(whole)
+                foreign[row.foreign.format(**numbers)] = row.turn(whole).contiguous()
                 used.update(targets)
         _refuse([name for name in ours if name not in used], "no row of the table writes")
         return foreign
+
+    def carries(self, name: str) -> bool:
+        """Whether a foreign tensor becomes one of ours, or repeats one that does."""
+        return not isinstance(self._row_for(name)[0], Ignored)
 
     def _row_for(self, name: str) -> tuple[Row | Tied | Ignored, dict[str, str]]:
         for row in self.rows:
@@ -152,7 +169,8 @@ def _refuse(names: Sequence[str], before: str, after: str = "") -> None:
 def _check_tied(foreign: Mapping[str, Tensor], name: str, other: str) -> None:
     if other not in foreign:
         raise WeightsError(f"{name!r} is there and {other!r}, which it repeats, is missing")
-    if not torch.equal(foreign[name], foreign[other]):
+    shapes_differ = foreign[name].shape != foreign[other].shape
+    if shapes_differ or not (foreign[name].is_meta or torch.equal(foreign[name], foreign[other])):
         raise WeightsError(f"{name!r} differs from {other!r}", expected="equal tensors: this model ties the two")
 
 
@@ -167,6 +185,8 @@ def _split(
         given = f"{name!r} has shape {tuple(tensor.shape)}"
         theirs = tuple(reversed(stacked)) if row.transposed else stacked
         raise WeightsError(given, expected=f"{theirs} for {', '.join(targets)}")
+    whole = whole if row.change is None else row.change.read(whole)
     if len(wanted) == 1:
-        return [whole]
-    return [part.clone() for part in torch.split(whole, [shape[0] for shape in wanted])]
+        return [whole.contiguous()]
+    parts = torch.split(whole, [shape[0] for shape in wanted])
+    return [part.clone(memory_format=torch.contiguous_format) for part in parts]

@@ -11,8 +11,9 @@ import pytest
 from training_setup import WORDS, text, weft
 from weft.cli.check import describe
 from weft.errors import DataError
-from weft.tasks import text_check
-from weft.tasks.text_check import LineSample, check_text
+from weft.tasks import overlap, text_check
+from weft.tasks.overlap import LineSample
+from weft.tasks.text_check import check_text
 
 
 def sentence(rng):
@@ -122,7 +123,7 @@ def test_many_lines_are_estimated_in_bounded_memory():
 
 
 def test_a_line_without_end_is_taken_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_check, "LONGEST", 1000)
+    monkeypatch.setattr(overlap, "LONGEST", 1000)
     content = "x" * 3_000_000 + "\n" + "y" * 50_000
     found = check_text((write(tmp_path / "a.txt", content),))
     assert found.lines == 2
@@ -208,3 +209,16 @@ def test_help_starts_with_an_example_and_is_quick(tmp_path, verb):
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
     assert told.stdout.splitlines()[-1] == "[]"
+
+
+def test_checking_does_not_import_torch(tmp_path):
+    (tmp_path / "a.txt").write_text(text(3000))
+    code = (
+        "import sys; sys.argv = ['weft', 'check', 'a.txt', '--json']\n"
+        "from weft.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, encoding="utf-8")
+    assert out.stdout.splitlines()[-1] == "False"

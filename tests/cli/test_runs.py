@@ -284,3 +284,27 @@ def test_mistakes_are_answered_in_three_lines(folder, words, code, answer):
     assert len(result.stderr.splitlines()) <= 3
     assert "Traceback" not in result.stderr
     assert (folder / "runs" / "real" / "config.json").exists()
+
+
+def test_listing_does_not_import_torch(tmp_path):
+    fake(tmp_path / "done", step=20, finished=True)
+    fake(tmp_path / "stopped", step=5)
+    code = (
+        f"import sys; sys.argv = ['weft', 'runs', {str(tmp_path)!r}]\n"
+        "from weft.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([m for m in ('torch', 'numpy', 'safetensors') if m in sys.modules])\n"
+        "from weft.checkpoints import RunDirectory, checkpoint; print('torch' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    assert out.stdout.splitlines()[-2:] == ["[]", "True"]
+    assert len(out.stdout.splitlines()) == 5
+
+
+def test_names_of_the_package_resolve():
+    from weft import checkpoints
+
+    assert all(getattr(checkpoints, name) is not None for name in checkpoints.__all__)
+    assert set(checkpoints.__all__) == set(dir(checkpoints))
+    with pytest.raises(AttributeError, match="no attribute 'RunDirectroy'"):
+        checkpoints.RunDirectroy  # noqa: B018

@@ -2,12 +2,16 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from weft.data import TokenFile, tokenise
+from weft.data.token_file import _is_alive
 from weft.errors import DataError
 from weft.text import Corpus, Document, Tokenizer, TokenizerConfig
 
@@ -135,6 +139,37 @@ def test_nothing_half_written_stays(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     with pytest.raises(DataError, match="cannot be written"):
         tokenise(corpus, tokenizer, tmp_path / "file")
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    tokenizer, corpus = trained("bytes"), Corpus.of_text(PROSE)
+    tokenise(corpus, tokenizer, tmp_path)
+    (ids,) = tmp_path.glob("*.bin")
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    names = {
+        "dead": f"{ids.stem}.{int(dead.stdout)}.part",
+        "alive": f"{ids.stem}.{os.getppid()}.part",
+        "old": f"{ids.stem}.1.part",
+        "absurd": f"{ids.stem}.{10**30}.part",
+        "of another text": f"0{ids.stem}.{int(dead.stdout)}.part",
+        "no process": f"{ids.stem}.x.part",
+    }
+    for name in names.values():
+        (tmp_path / name).write_bytes(b"half")
+    os.utime(tmp_path / names["old"], (0, 0))
+    tokenise(corpus, tokenizer, tmp_path)  # found: nothing is made, nothing is tidied
+    assert all((tmp_path / name).exists() for name in names.values())
+    ids.unlink()
+    tokenise(corpus, tokenizer, tmp_path)
+    left = {what for what, name in names.items() if (tmp_path / name).exists()}
+    assert left == {"alive", "of another text", "no process"}
+
+
+def test_on_windows_no_process_is_asked(tmp_path, monkeypatch):
+    """There, os.kill(process, 0) is Ctrl-C: only the age counts."""
+    monkeypatch.setattr("weft.data.token_file.os.name", "nt")
+    monkeypatch.setattr("weft.data.token_file.os.kill", lambda *_: pytest.fail("asked"))
+    assert _is_alive(10**9)
 
 
 def test_large_vocabularies_take_four_bytes(tmp_path):

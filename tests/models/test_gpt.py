@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from weft.blocks import PositionConfig
+from weft.errors import ConfigError, WeightsError
 from weft.models import GPT, GPTConfig, ModelConfig, preset
 from weft.training import AdamWConfig, MuonConfig
 
@@ -15,6 +16,7 @@ GPT2["attention"] = {"kind": "softmax", "heads": 2}
 STYLES = {
     "default": GPTConfig(vocab_size=50, width=16, depth=2, max_length=24),
     "gpt2": GPTConfig(**GPT2),
+    "learned q/k norm": GPTConfig(vocab_size=50, width=16, depth=2, max_length=24, qk_norm="learned"),
     **{
         kind: GPTConfig(vocab_size=50, width=16, depth=2, max_length=24, position={"kind": kind})
         for kind in PositionConfig.menu
@@ -94,6 +96,32 @@ def test_tied_weights_are_one_tensor():
     gpt = STYLES["gpt2"].build()
     assert gpt.head.weight is gpt.tokens.weight
     assert isinstance(gpt, GPT)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_with_weights_takes_them_over(style):
+    gpt, tokens = model(style, torch.float32), torch.randint(50, (2, 20))
+    weights = {name: p.detach().clone() for name, p in gpt.named_parameters()}
+    again = STYLES[style].with_weights(weights).eval()
+    assert torch.equal(again(tokens), gpt(tokens))
+    assert [name for name, _ in again.named_parameters()] == [name for name, _ in gpt.named_parameters()]
+    assert all(p.requires_grad and p.is_leaf and not p.is_meta for p in again.parameters())
+    assert (again.head.weight is again.tokens.weight) == STYLES[style].tied
+    shapes = {name: tuple(p.shape) for name, p in gpt.named_parameters()}
+    assert STYLES[style].shapes() == shapes
+
+
+def test_with_weights_names_what_does_not_fit():
+    config = STYLES["default"]
+    weights = {name: torch.zeros(shape) for name, shape in config.shapes().items()}
+    with pytest.raises(WeightsError, match=r"no tensor 'head.weight'"):
+        config.with_weights({k: v for k, v in weights.items() if k != "head.weight"})
+    with pytest.raises(WeightsError, match="'extra' has no place"):
+        config.with_weights(weights | {"extra": torch.ones(1)})
+    with pytest.raises(WeightsError, match=r"shape \(50, 17\)"):
+        config.with_weights(weights | {"head.weight": torch.ones(50, 17)})
+    with pytest.raises(ConfigError, match="more bytes than can be counted"):
+        GPTConfig(vocab_size=2**31, width=2**31, attention={"kind": "softmax", "heads": 1}).shapes()
 
 
 def test_config_round_trips():

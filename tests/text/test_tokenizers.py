@@ -272,6 +272,28 @@ def test_foreign_tokenizers_are_other():
     assert other.encode("hello").tolist() == [1, 2] and other.decode([1, 2, other.end]) == "hello"
 
 
+def test_another_token_may_end_a_text(tmp_path):
+    engine = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, END: 3}, unk_token="a"))
+    ours, theirs = Tokenizer(engine), Tokenizer(engine, ends=["<end>", 77, "</s>", END])
+    assert (ours.end, ours.end_name, theirs.end, theirs.end_name) == (3, END, 1, "</s>")
+    assert Tokenizer(engine, ends=[0, END]).end_name == "<s>"
+    assert ours.fingerprint != theirs.fingerprint  # it stands between the texts of a corpus
+    ours.save(tmp_path / "tokenizer.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
+    theirs.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert again.end == 1 and again.fingerprint == theirs.fingerprint
+    with pytest.raises(DataError, match="the vocabulary has no <end>"):
+        Tokenizer(engine, ends=["<end>"])
+
+
+def test_bytes_of_a_foreign_byte_level_vocabulary_are_counted():
+    spec = json.loads(TRAINED["bpe"].to_json())
+    spec["normalizer"] = {"type": "NFC"}
+    other = Tokenizer.from_json(json.dumps(spec))
+    assert other.kind == "other" and other.byte_length(other.encode(" naïve cafés")) == len(" naïve cafés".encode())
+
+
 def test_a_change_of_rule_is_no_longer_our_kind():
     spec = json.loads(TRAINED["characters"].to_json())
     spec["normalizer"] = {"type": "Lowercase"}

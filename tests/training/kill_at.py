@@ -1,6 +1,7 @@
 """Runs `weft …` in this process and kills it with SIGKILL at a chosen instant.
 
-python kill_at.py POINT N weft-words…       POINT: step, optimizer, save, manifest, rename, evaluate, model, event
+python kill_at.py POINT N weft-words…       POINT: step, optimizer, save, manifest, rename, evaluate, model, event,
+                                            test
 """
 
 import os
@@ -54,6 +55,8 @@ elif point == "event":
     from weft.checkpoints import RunDirectory
 
     RunDirectory.add_event = killing(RunDirectory.add_event, after=True)
+elif point == "test":
+    generate.load_model_tensors = killing(generate.load_model_tensors, after=False)
 else:
     sys.exit(f"unknown point {point}")
 

@@ -290,12 +290,19 @@ def test_an_existing_run_is_never_touched(folder, undisturbed):
 
 
 MISTAKES = [
-    (["train"], 2, "Missing argument"),
+    (["train"], 2, "no data was given"),
     (["train", "generate"], 2, "no data was given"),
     (["train", "bok.txt"], 1, "book.txt"),
     (["train", "book.txt", "--tokenizer", "charcters"], 2, "did you mean 'characters'?"),
     (["train", "book.txt", "--model", "gtp"], 2, "did you mean 'gpt'?"),
-    (["train", "book.txt", "--set", "model.widht=3"], 2, "did you mean 'width'?"),
+    (["train", "book.txt", "--set", "model.widht=3"], 2, "model: unknown field 'widht'\ndid you mean 'width'?"),
+    (["train", "book.txt", "--set", "tokenizer.vocab=3"], 2, "tokenizer: unknown field 'vocab'\ndid you mean"),
+    (["train", "book.txt", "--set", "training.bacth=3"], 2, "training: unknown field 'bacth'\ndid you mean 'batch'?"),
+    (["train", "book.txt", "--set", "data.held_uot=3"], 2, "data: unknown field 'held_uot'\ndid you mean 'held_out'?"),
+    (["train", "book.txt", "--set", "training.steps=0"], 2, "training: steps = 0"),
+    (["train", "book.txt", "--set", "data.held_out=0"], 2, "--validation"),
+    (["train", "book.txt", "--test", "bok.txt"], 1, "book.txt"),
+    (["train", "--config", "nowhere.toml"], 1, "there is no recipe nowhere.toml"),
     (["train", "book.txt", "--set", "widht"], 2, "key=value"),
     (["train", "book.txt", "--set", "modle.width=3"], 2, "unknown setting 'modle.width'"),
     (["train", "book.txt", "--minuts", "3"], 2, "--minutes"),

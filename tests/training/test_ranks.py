@@ -30,6 +30,7 @@ def torchrun(folder, *command, check=True):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     (folder / "book.txt").write_text(text(1500))
+    (folder / "test.txt").write_text(text(600, seed=3))
     return folder
 
 
@@ -60,10 +61,12 @@ SHARDED = ["--set", "training.optimizer.kind=adamw", "--set", "training.optimize
 def test_sharded_ranks_give_what_one_gives_and_resume_to_the_byte(folder):
     words = [*SAVES, *NO_DROPOUT, *SHARDED]
     weft(*train_words("book.txt", "adam-alone", STEPS, *words), cwd=folder)
-    words += ["--set", "training.sharded=true"]
+    words += ["--set", "training.sharded=true", "--test", "test.txt"]
     torchrun(folder, "-m", "weft", *train_words("book.txt", "sharded", STEPS, *words))
     one, two = (load_file(folder / name / "model.safetensors") for name in ("adam-alone", "sharded"))
     assert one.keys() == two.keys()
+    test = json.loads(weft("evaluate", "sharded", "test.txt", "--json", cwd=folder).stdout)
+    assert abs(json.loads((folder / "sharded" / "test.json").read_text())["test_loss"] - test["loss"]) < 1e-5
     assert max((one[name] - two[name]).abs().max().item() for name in one) < 2e-3
     result = torchrun(folder, KILL_AT, "step", "15", *train_words("book.txt", "shot", STEPS, *words), check=False)
     assert result.returncode != 0

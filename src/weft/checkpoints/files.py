@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from weft.checkpoints.tensor_file import read_header
 from weft.errors import DataError
+
+LARGEST_JSON = 64 << 20  # bytes; ours have a few thousand
 
 
 def sync_folder(folder: Path) -> None:
@@ -61,28 +65,66 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor], notes: dict[str, str] | None = None) -> None:
     """Tensors that share memory (tied weights) must have been reduced to one name before."""
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    write_whole(path, lambda beside: save_file(plain, beside))
+    write_whole(path, lambda beside: save_file(plain, beside, metadata=notes))
 
 
 def read_json(path: Path) -> Any:
+    if path.exists() and not path.is_file():  # a pipe would keep us waiting for ever
+        raise DataError(f"{path} is not a file", expected="a JSON file")
     try:
+        size = path.stat().st_size
+        if size > LARGEST_JSON:
+            raise DataError(f"{path} has {size >> 20} MB", expected=f"at most {LARGEST_JSON >> 20}")
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path} is not there") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
         raise DataError(f"{path} is not valid JSON: {error}") from None
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file; they may lie in the file itself until they are touched."""
+    read_header(path)
     try:
         return load_file(path)
     except FileNotFoundError:
         raise DataError(f"{path} is not there") from None
     except (SafetensorError, ValueError) as error:
         raise DataError(f"{path} is not a sound safetensors file: {error}") from None
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target that takes its name when all went well; otherwise nothing is left behind."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(f"{target} is there already", expected="a new folder", advice="choose another name")
+    target = Path(os.path.abspath(target))
+    made = [parent for parent in target.parents if not parent.exists()]
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    done = False
+    try:
+        beside.mkdir(parents=True)
+        yield beside
+        sync_folder(beside)
+        if target.exists():
+            target.rmdir()  # empty, as was checked; Windows renames onto nothing
+        beside.rename(target)
+        sync_folder(target.parent)
+        done = True
+    except OSError as error:
+        raise DataError(
+            f"cannot write {target}: {error.strerror or error}", advice="free some space or check its rights"
+        ) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        for parent in made if not done else ():
+            with suppress(OSError):
+                parent.rmdir()
 
 
 def digest(path: Path) -> str:

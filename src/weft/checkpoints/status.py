@@ -22,7 +22,7 @@ class RunStatus:
     """One run: what it learns, how far it came, how good it is, what it takes on disk."""
 
     path: Path
-    state: str  # finished, interrupted, running, new or unreadable
+    state: str  # finished, interrupted, running, new, imported or unreadable
     task: str | None = None
     step: int | None = None  # of the newest checkpoint
     steps: int | None = None  # of the whole run, as planned now
@@ -42,6 +42,8 @@ class RunStatus:
         """The state in words."""
         if self.state == "unreadable":
             return f"unreadable: {self.reason}"
+        if self.state == "imported":
+            return "imported"
         if self.step is None:
             return "running, no checkpoint yet" if self.state == "running" else "no checkpoint yet"
         of = f"{self.step}" if self.steps is None else f"{self.step} of {self.steps}"
@@ -118,7 +120,8 @@ def run_status(path: str | Path) -> RunStatus:
             steps = total
             if event["event"] == "extend" and step is not None and at >= step:
                 finished = False  # it is to be trained further, and has not begun
-    state = "running" if running else "new" if step is None else "finished" if finished else "interrupted"
+    fresh = "imported" if isinstance(config.get("origin"), dict) else "new"
+    state = "running" if running else fresh if step is None else "finished" if finished else "interrupted"
     return RunStatus(path, state, task=task, step=step, steps=steps, best=_finite(progress.get("best")), **on_disk)
 
 

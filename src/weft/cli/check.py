@@ -44,7 +44,7 @@ def check(
 def describe(found: TextCheck) -> Iterator[str]:
     """The findings as sentences, a line each."""
     from weft.cli.runs import shown
-    from weft.tasks.text_check import LONG
+    from weft.tasks.overlap import LONG
 
     names = ", ".join(map(shown, found.files[:3])) + (" …" if len(found.files) > 3 else "")
     total = found.train.bytes + found.validation.bytes

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
@@ -40,7 +40,9 @@ def generate(
     ] = None,
     copied: Annotated[bool, typer.Option("--copied", help="How much stands in the training text.")] = False,
     weights: Annotated[str, typer.Option(help="float32, bf16 or int8: fewer bytes, more tokens a second.")] = "float32",
-    input_: Annotated[str | None, typer.Option("--input", help="A file with a prompt on each line; - is stdin.")] = None,
+    input_: Annotated[
+        str | None, typer.Option("--input", help="A file with a prompt on each line; - is stdin.")
+    ] = None,
     output: Annotated[str | None, typer.Option(help="A file for the texts, one line each. Default: stdout")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each text.")] = False,
@@ -103,7 +105,7 @@ def _output(path: str | None, files: ExitStack) -> TextIO:
     return sys.stdout if path is None else files.enter_context(_file(path, "x"))
 
 
-def _file(path: str, mode: str) -> TextIO:
+def _file(path: str, mode: Literal["r", "x"]) -> TextIO:
     try:
         return Path(path).open(mode, encoding="utf-8", newline=None if mode == "r" else "\n")
     except FileExistsError:
@@ -116,11 +118,11 @@ class _Writer:
     """Shows or files what the run writes."""
 
     def __init__(self, run: Run, settings: GenerationConfig, weights: Any, *, copied: bool, as_json: bool) -> None:
-        from weft.tasks.writing import model_for, rounding_loss
+        from weft.tasks.writing import rounding_loss
 
         self.run, self.settings, self.as_json = run, settings, as_json
         self.source = run.training_text() if copied else None
-        self.model = model_for(run, weights)
+        self.model = run.packed(weights)
         if weights != "float32":
             self._say_loss(rounding_loss(run, weights), weights)
 

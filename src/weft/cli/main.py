@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from weft import __version__
-from weft.cli import check, doctor, runs, tour, train
+from weft.cli import check, doctor, generate, runs, tour, train, transfer
 from weft.errors import WeftError
 
 app = typer.Typer(
@@ -23,7 +23,10 @@ app = typer.Typer(
 )
 app.command()(train.train)
 app.command()(train.resume)
+app.command()(generate.generate)
 app.command()(train.evaluate)
+app.command("import")(transfer.import_)
+app.command()(transfer.export)
 app.command()(check.check)
 app.command()(runs.runs)
 app.command()(doctor.doctor)

@@ -6,12 +6,41 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from weft.tasks.environment import memory_in_use
+
+TEXT_COLUMNS = ("{task.description}", "{task.fields[speed]:.1f} M characters/s")
+STEP_COLUMNS = (
+    "step {task.completed}/{task.total}",
+    "loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} tokens/s  {task.fields[memory]:,.0f} MB",
+)
+PATIENCE = 3  # seconds between plain lines about a text
+
+
+class Bar:
+    """One line that is drawn again and again: words, a bar, more words, the time left."""
+
+    def __init__(self, console: Console, name: str, columns: tuple[str, str], total: int, **fields: Any) -> None:
+        before, after = map(TextColumn, columns)
+        percent = () if "task.total" in columns[0] else (TaskProgressColumn(),)
+        self.progress = Progress(before, BarColumn(), *percent, after, TimeRemainingColumn(), console=console)
+        self.task: TaskID = self.progress.add_task(name, total=total, speed=0.0, **fields)
+        self.began, self.first = time.monotonic(), 0
+        self.progress.start()
+
+    def speed(self, count: int) -> float:
+        """Of something that is counted, a second since the bar began."""
+        return (count - self.first) / max(1e-9, time.monotonic() - self.began)
+
+    def update(self, done: int, total: int, **fields: Any) -> None:
+        self.progress.update(self.task, completed=done, total=total, **fields)
+
+    def close(self) -> None:
+        self.progress.stop()
 
 
 class Reporter:
@@ -19,68 +48,88 @@ class Reporter:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
-        self.console = Console(stderr=True)
-        self.bar: Progress | None = None
-        self.task: Any = None
-        self.last_line = time.monotonic()
+        terminal = can_draw()
+        self.console = Console(
+            stderr=True, force_terminal=None if terminal else False, highlight=False, markup=False, emoji=False
+        )
+        self.live = terminal and not as_json
+        self.bar: Bar | None = None
+        self.last_line = self.last_event = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_bar()
 
     def __call__(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
             return
-        if kind == "progress":
-            self._tokenising(event)
-            return
-        if self.as_json and (kind != "step" or self._line_is_due(event)):
+        if self.as_json and (kind not in ("step", "progress") or self._event_is_due(event)):
             sys.stdout.write(json.dumps({k: v for k, v in event.items() if v is not None}) + "\n")
             sys.stdout.flush()
         if kind == "phase":
-            self.console.print(f"{event['name']} …", highlight=False)
+            self._phase(event)
+        elif kind == "progress":
+            self._progress(event)
+        elif kind == "warning":
+            self.console.print(f"Warning: {event['text']}.")
         elif kind == "plan":
             self._plan(event)
         elif kind == "step":
             self._step(event)
 
-    def _tokenising(self, event: dict[str, Any]) -> None:
-        """A line every few seconds: most texts are done before the first."""
-        if time.monotonic() - self.last_line > 3:
+    def _event_is_due(self, event: dict[str, Any]) -> bool:
+        """At most one a second, but never without an evaluation or the end."""
+        due = time.monotonic() - self.last_event > 1 or "validation_loss" in event
+        due = due or (event["event"] == "step" and event["step"] == event["total"])
+        if due:
+            self.last_event = time.monotonic()
+        return due
+
+    def _end_bar(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+    def _phase(self, event: dict[str, Any]) -> None:
+        self._end_bar()
+        self.last_line = time.monotonic()
+        if self.live and event.get("total"):
+            self.bar = Bar(self.console, event["name"], TEXT_COLUMNS, event["total"])
+        else:
+            self.console.print(f"{event['name']} …")
+
+    def _progress(self, event: dict[str, Any]) -> None:
+        """The bar, or a line every few seconds: most texts are done before the first."""
+        done, total = event["done"], event["total"]
+        if self.bar is not None:
+            self.bar.update(done, total, speed=self.bar.speed(done) / 1e6)
+        elif time.monotonic() - self.last_line > PATIENCE:
             self.last_line = time.monotonic()
-            self.console.print(f"  {event['done'] / max(1, event['total']):.0%} of the text", highlight=False)
+            self.console.print(f"  {event['phase']}: {done / max(1, total):.0%} of the text")
 
     def _plan(self, plan: dict[str, Any]) -> None:
         say = self.console.print
+        tested = f", {plan['test_tokens']:,} are for the test at the end" if "test_tokens" in plan else ""
         say(
             f"Learning from {plan['characters']:,} characters ({plan['tokens']:,} tokens, {plan['tokenizer']}, "
-            f"vocabulary {plan['vocab_size']:,}); {plan['validation_tokens']:,} tokens are held out.",
-            highlight=False,
+            f"vocabulary {plan['vocab_size']:,}); {plan['validation_tokens']:,} tokens are held out{tested}."
         )
         say(
             f"Model: gpt, {plan['depth']} layers of width {plan['width']}, "
             f"{plan['parameters'] / 1e6:.2f} M parameters, reading {plan['length']} tokens at a time; "
-            f"about {plan['memory'] / 2**20:,.0f} MB.",
-            highlight=False,
+            f"about {plan['memory'] / 2**20:,.0f} MB."
         )
         time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""
-        say(
-            f"{plan['steps']:,} steps of {plan['batch']} texts ({plan['epochs']:g} epochs){time_words}.",
-            highlight=False,
-        )
-        if plan["tokens"] < 10_000:
-            say(f"{plan['tokens']:,} tokens are very little to learn from: expect babble.", highlight=False)
-        if plan["epochs"] > 10:
-            say("The text will be read more than ten times: expect it to be learned by heart.", highlight=False)
-
-    def _line_is_due(self, event: dict[str, Any]) -> bool:
-        due = time.monotonic() - self.last_line > 1 or "validation_loss" in event or event["step"] == event["total"]
-        if due:
-            self.last_line = time.monotonic()
-        return due
+        say(f"{plan['steps']:,} steps of {plan['batch']} texts ({plan['epochs']:g} epochs){time_words}.")
 
     def _step(self, event: dict[str, Any]) -> None:
-        if self.console.is_terminal and not self.as_json:
-            self._show_bar(event)
+        if self.live:
+            self._show_step(event)
         elif not self.as_json and (event["step"] == 1 or self._is_twentieth(event)):
-            self.console.print(self._words(event), highlight=False)
+            self.console.print(self._words(event))
 
     @staticmethod
     def _is_twentieth(event: dict[str, Any]) -> bool:
@@ -92,28 +141,15 @@ class Reporter:
         held_out = f"  held out {event['validation_loss']:.4f}" if "validation_loss" in event else ""
         return f"step {event['step']}/{event['total']}  loss {event['loss']:.4f}{held_out}"
 
-    def _show_bar(self, event: dict[str, Any]) -> None:
+    def _show_step(self, event: dict[str, Any]) -> None:
         if self.bar is None:
-            self.bar = Progress(
-                TextColumn("step {task.completed}/{task.total}"),
-                BarColumn(),
-                TextColumn(
-                    "loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} tokens/s  {task.fields[memory]:,.0f} MB"
-                ),
-                TimeRemainingColumn(),
-                console=self.console,
-                transient=False,
-            )
-            self.task = self.bar.add_task("training", total=event["total"], loss=event["loss"], speed=0.0, memory=0.0)
-            self.bar.start()
-            self.first = (time.monotonic(), event["tokens"])
-        began, tokens = self.first
-        speed = (event["tokens"] - tokens) / max(1e-9, time.monotonic() - began)
-        memory = memory_in_use() / 2**20
-        self.bar.update(
-            self.task, completed=event["step"], total=event["total"], loss=event["loss"], speed=speed, memory=memory
-        )
+            self.bar = Bar(self.console, "training", STEP_COLUMNS, event["total"], loss=event["loss"], memory=0.0)
+            self.bar.first = event["tokens"]
+        speed, memory = self.bar.speed(event["tokens"]), memory_in_use() / 2**20
+        self.bar.update(event["step"], event["total"], loss=event["loss"], speed=speed, memory=memory)
 
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+
+def can_draw() -> bool:
+    """Whether stderr is a terminal that may be sent control codes."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+    return wanted and sys.stderr.isatty()

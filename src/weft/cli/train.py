@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.errors import ConfigError, UnsupportedError
+from weft.errors import ConfigError
 
 if TYPE_CHECKING:
     from weft.checkpoints import RunDirectory
@@ -22,20 +22,26 @@ STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
 
 def train(
     data: Annotated[
-        list[str], typer.Argument(metavar="[TASK] DATA…", help="generate, then text files or folders; or demo")
-    ],
+        list[str] | None, typer.Argument(metavar="[TASK] DATA…", help="generate, then text files or folders; or demo")
+    ] = None,
     model: Annotated[
-        str, typer.Option(help="gpt (sized by the plan), or a named size such as gpt-small, gpt2")
-    ] = "gpt",
+        str | None, typer.Option(help="gpt (sized by the plan), or a named size such as gpt-small, gpt2. Default: gpt")
+    ] = None,
     tokenizer: Annotated[str | None, typer.Option(help="characters, words, bytes or bpe. Default: bpe")] = None,
     validation: Annotated[list[str] | None, typer.Option(help="Text to hold out instead of the last tenth.")] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Text to measure the best weights on, at the very end.")
+    ] = None,
     minutes: Annotated[float | None, typer.Option(help="Plan for this time. Default: 5")] = None,
     steps: Annotated[int | None, typer.Option(help="Train this many steps.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Read the text this many times.")] = None,
-    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Another seed, another run. Default: 0")] = None,
     out: Annotated[str | None, typer.Option(help="Directory of the run. Default: runs/TASK-NAME-N")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: cuda if there is one")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
+    config: Annotated[
+        str | None, typer.Option(metavar="RECIPE.toml", help="Settings from a file; options win over it.")
+    ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")] = False,
@@ -44,36 +50,32 @@ def train(
 
     Example:  weft train book.txt --minutes 5
     """
-    from weft.cli.progress import Reporter
-    from weft.tasks.generate import Request, default_device, train_generate
-
-    task, words = (data[0], data[1:]) if data[0] in TASKS else ("generate", data)
-    if task != "generate":
-        raise UnsupportedError(f"the task {task!r} does not exist yet", expected="generate")
-    if not words:
+    words = data or []
+    task, words = (words[0], words[1:]) if words and words[0] in TASKS else (None, words)
+    if not words and config is None:
         raise ConfigError("no data was given", expected="text files, a folder, or demo", advice="weft train demo")
     _one_of(minutes, steps, epochs)
-    request = Request(
-        data=tuple(words),
-        model=model,
-        tokenizer=tokenizer,
-        validation=tuple(validation or ()),
-        minutes=minutes,
-        steps=steps,
-        epochs=epochs,
-        seed=seed,
-        device=device or default_device(),
-        threads=threads,
-        out=out,
-        changes=parse_changes(set_ or []),
-        dry_run=dry_run,
-        started=STARTED,
-    )
-    reporter = Reporter(as_json=as_json)
-    try:
+    from weft.cli.progress import Reporter
+    from weft.tasks.generate import train_generate
+    from weft.tasks.request import make_request
+
+    options = {
+        "model": model,
+        "tokenizer": tokenizer,
+        "validation": tuple(validation or ()),
+        "test": tuple(test or ()),
+        "minutes": minutes,
+        "steps": steps,
+        "epochs": epochs,
+        "seed": seed,
+        "device": device,
+        "threads": threads,
+        "out": out,
+    }
+    request = make_request(words, options, task=task, config=config, changes=parse_changes(set_ or []))
+    request.dry_run, request.started = dry_run, STARTED
+    with Reporter(as_json=as_json) as reporter:
         run, outcome = train_generate(request, reporter)
-    finally:
-        reporter.close()
     if run is not None and outcome is not None:
         finish(run, outcome, as_json=as_json)
 
@@ -93,11 +95,8 @@ def resume(
     from weft.tasks.generate import Further, resume_generate
 
     _one_of(minutes, steps, epochs)
-    reporter = Reporter(as_json=as_json)
-    try:
+    with Reporter(as_json=as_json) as reporter:
         directory, outcome = resume_generate(run, reporter, Further(minutes, steps, epochs))
-    finally:
-        reporter.close()
     finish(directory, outcome, as_json=as_json)
 
 
@@ -136,16 +135,16 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
     from weft.report import training_report
+    from weft.tasks.generate import final_metrics
 
+    metrics = final_metrics(run, outcome)
     run.write_file("report.html", training_report(run.path))
     event = {
         "event": "done",
         "run": str(run.path),
         "steps": progress.step,
         "seconds": round(time.perf_counter() - STARTED, 2),
-        "validation_loss": progress.best,
-        "bits_per_byte": progress.best_metrics.get("bits_per_byte"),
-        "measured_on": "validation",
+        **metrics,
         "stopped_by": outcome.stopped_by,
     }
     if as_json:
@@ -157,11 +156,11 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
                 "it: the text is being learned by heart. The best weights are kept.",
                 err=True,
             )
-        typer.echo(
-            f"Done in {event['seconds']:.0f} s: {progress.best:.4f} nats per token on held-out text "
-            f"({event['bits_per_byte']:.4f} bits per byte), in {run.path}",
-            err=True,
-        )
+        told = f"{progress.best:.4f} nats per token on held-out text"
+        if metrics["measured_on"] == "test":
+            told += f", {metrics['test_loss']:.4f} on the test text"
+        bits = f"({metrics['bits_per_byte']:.4f} bits per byte)"
+        typer.echo(f"Done in {event['seconds']:.0f} s: {told} {bits}, in {run.path}", err=True)
 
 
 def parse_changes(settings: list[str]) -> dict[str, str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from weft.models import GPTConfig
 
 BYTES = 4  # float32
@@ -24,8 +22,7 @@ class Cost:
 def cost_of(config: GPTConfig, *, batch: int, length: int, optimizer_copies: float = 1.5) -> Cost:
     """Forward and backward cost three times the forward part; scores and mixing cost 4·T·width a token,
     halved by the causal mask. Memory: weights, gradients, optimizer state and what backward needs."""
-    with torch.device("meta"):
-        model = config.build()
+    model = config.skeleton()
     parameters = sum(p.numel() for p in model.parameters())
     maps = sum(p.numel() for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("tokens"))
     tokens = batch * length

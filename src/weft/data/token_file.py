@@ -1,7 +1,7 @@
 """A corpus as ids on disk: written once as a stream, then mapped into memory and found again by content.
 
 Two files: `NAME.bin` holds the ids, little-endian and nothing else; `NAME.json` says what they are, and is written
-last. A pair that does not fit together is made anew.
+last. A pair that does not fit together is made anew. While they are written they are `NAME.PROCESS.part`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import itertools
 import json
 import logging
 import os
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 FORMAT = 1
 PIECE = 1 << 14  # characters; small pieces keep the engine's tables in the processor's cache
+A_DAY = 86_400  # seconds
 AT_ONCE = 128  # pieces that are tokenised at once, on all cores
 Group = tuple[NDArray[np.uint32], int]
 Progress = Callable[[int, int], None]
@@ -101,6 +103,7 @@ def _groups(corpus: Corpus, tokenizer: Tokenizer, progress: Progress | None) -> 
 def _write(path: Path, about: dict[str, Any], groups: Iterator[Group]) -> None:
     """Write beside and rename, the description last: a pair that is there is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_left_over(path)
     side = path.with_suffix(".json")
     beside = path.with_suffix(f".{os.getpid()}.part")
     count = size = check = 0
@@ -118,6 +121,30 @@ def _write(path: Path, about: dict[str, Any], groups: Iterator[Group]) -> None:
     finally:
         beside.unlink(missing_ok=True)
     log.info("%d tokens written to %s", count, path)
+
+
+def _remove_left_over(path: Path) -> None:
+    """Half-written files of the same name whose process was killed; those of a process at work stay."""
+    for part in path.parent.glob(f"{path.stem}.*.part"):
+        number = part.name.split(".")[-2]
+        try:
+            if time.time() - part.stat().st_mtime > A_DAY or (number.isdigit() and not _is_alive(int(number))):
+                part.unlink()
+        except OSError:  # gone already, or open elsewhere
+            continue
+
+
+def _is_alive(process: int) -> bool:
+    """Whether a process may still be at work; Windows has no harmless way to ask, so there it may."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
 
 
 def _open(path: Path, about: dict[str, Any]) -> TokenFile | None:

@@ -1,7 +1,26 @@
-"""Model families: one file each, read from top to bottom. A new family is a new file and one line here."""
+"""Model families: one file each, read from top to bottom. A new family is a new file and one line here.
+
+How other programs write a family down stands beside it in `…_layouts.py`; importing it puts it on the menu.
+"""
 
 from weft.models.base import ModelConfig
 from weft.models.gpt import GPT, GPTConfig
+from weft.models.gpt_layouts import GPT2Layout
+from weft.models.layouts import Foreign, Layout, layout_for, layout_of
+from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
 from weft.models.presets import preset
 
-__all__ = ["GPT", "GPTConfig", "ModelConfig", "preset"]
+__all__ = [
+    "GPT",
+    "Foreign",
+    "GPT2Layout",
+    "GPTConfig",
+    "Layout",
+    "LlamaLayout",
+    "ModelConfig",
+    "NanoChatLayout",
+    "Qwen3Layout",
+    "layout_for",
+    "layout_of",
+    "preset",
+]

@@ -3,15 +3,17 @@
 Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2). One config expresses
 GPT-2 exactly (learned positions, layer norm, tanh-GELU, biases, tied head: the `gpt2` presets) and the
 default that learns fastest on small machines: rotary positions, q/k norm, RMS norm without weights,
-squared ReLU, no biases, and output maps that start at zero (docs/decisions/004-default-gpt.md).
+squared ReLU, no biases, and output maps that start at zero (docs/decisions/004-default-gpt.md). How other
+programs write such models down stands in `gpt_layouts.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -39,7 +41,10 @@ from weft.models.base import ModelConfig
 
 
 class GPTConfig(ModelConfig, kind="gpt"):
-    """The sizes and parts of a GPT. Heads are a field of `attention`, the hidden width of `feed_forward`."""
+    """The sizes and parts of a GPT. Heads are a field of `attention`, the hidden width of `feed_forward`.
+
+    `qk_norm`: queries and keys normed without weights, or with "learned" ones (Qwen3).
+    """
 
     vocab_size: Size
     max_length: Size = 256
@@ -49,7 +54,7 @@ class GPTConfig(ModelConfig, kind="gpt"):
     feed_forward: FeedForwardConfig = PlainConfig(activation="squared-relu", bias=False)
     norm: NormConfig = RMSNormConfig(learned=False)
     position: PositionConfig = RotaryConfig()
-    qk_norm: bool = True
+    qk_norm: bool | Literal["learned"] = True
     embedding_norm: bool = True
     tied: bool = False
     zero_outputs: bool = True
@@ -84,7 +89,7 @@ class GPT(nn.Module):
         config = self.config
         parts: list[nn.Module] = []
         if config.qk_norm:
-            parts.append(QKNorm(head_width, learned=False))
+            parts.append(QKNorm(head_width, learned=config.qk_norm == "learned"))
         if self.position.qk is not None:
             parts.append(self.position.qk)
         qk = Chain(parts) if len(parts) > 1 else parts[0] if parts else None
@@ -127,6 +132,21 @@ class GPT(nn.Module):
     ) -> Float[Tensor, "B T V"]:
         """Logits over the next token. `keep` marks padding in these tokens, `caches` holds earlier ones."""
         return self.head(self.hidden(tokens, keep=keep, caches=caches))
+
+    @property
+    def context(self) -> int:
+        """How many tokens it can see at once."""
+        return self.config.max_length
+
+    def next_logits(
+        self, tokens: Int[Tensor, "B T"], *, keep: Bool[Tensor, "B T"] | None = None, caches: Sequence[Cache]
+    ) -> Float[Tensor, "B V"]:
+        """Logits after the last real token of each row alone; a prompt's other positions need none."""
+        hidden = self.hidden(tokens, keep=keep, caches=caches)
+        if keep is None:
+            return self.head(hidden[:, -1])
+        last = keep.shape[1] - 1 - keep.flip(1).int().argmax(1)
+        return self.head(hidden[torch.arange(len(hidden), device=hidden.device), last])
 
     def hidden(
         self,

@@ -1,7 +1,37 @@
-"""The verbs: which data, model, objective and metrics belong together."""
+"""The verbs: which data, model, objective and metrics belong together.
 
-from weft.tasks.generate import GenerateConfig, Request, resume_generate, train_generate
-from weft.tasks.run import Run, load
-from weft.tasks.training import train
+Names are loaded when they are first used: looking at a text needs no torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.tasks.generate import GenerateConfig, resume_generate, train_generate
+    from weft.tasks.request import Request
+    from weft.tasks.run import Run, load
+    from weft.tasks.training import train
+
+_HOME = {
+    "GenerateConfig": "generate",
+    "Request": "request",
+    "Run": "run",
+    "load": "run",
+    "resume_generate": "generate",
+    "train": "training",
+    "train_generate": "generate",
+}
 
 __all__ = ["GenerateConfig", "Request", "Run", "load", "resume_generate", "train", "train_generate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'weft.tasks' has no attribute {name!r}")
+    return getattr(import_module(f"weft.tasks.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOME)

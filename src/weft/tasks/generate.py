@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +15,30 @@ import torch
 from torch import Tensor
 
 from weft.checkpoints import RunDirectory, load_newest
+from weft.checkpoints.files import read_json
 from weft.config import Config
 from weft.cost import cost_of
 from weft.data import TokenFile, Windows, tokenise
-from weft.errors import ConfigError, DataError
+from weft.errors import DataError
 from weft.models import GPTConfig, ModelConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
 from weft.tasks.environment import check_fits, environment, memory_free, memory_in_use, run_readme
 from weft.tasks.evaluation import evaluate_text
+from weft.tasks.overlap import overlap_warnings
+from weft.tasks.request import Request
 from weft.tasks.sources import DataConfig, Source, check_unchanged, read_source, short_name
+from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import ALONE, Outcome, Ranks, Trainer, TrainingConfig, ranks_from_environment
 from weft.training.pace import Pace
 from weft.training.precision import bf16_pays
+from weft.training.resume import load_model_tensors
 
 SAMPLE = 50_000_000  # characters from which sub-words are learned
 IN_MEMORY = 64 * 2**20  # texts up to this many bytes are tokenised in memory
 Report = Callable[[dict[str, Any]], None]
-DEVICES: dict[str, Callable[[], bool]] = {
-    "cpu": lambda: True,
-    "cuda": torch.cuda.is_available,
-    "mps": torch.backends.mps.is_available,
-}
-
-
-def default_device() -> str:
-    """A GPU if there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
+TEST_FILE = "test.json"
 
 
 class GenerateConfig(Config):
@@ -53,61 +50,36 @@ class GenerateConfig(Config):
     training: TrainingConfig
 
 
-@dataclass
-class Request:
-    """What the user asked for; what is None is planned."""
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a run as tokens; what is to be tested on is not looked at before the end."""
 
-    data: tuple[str, ...]
-    model: str = "gpt"
-    tokenizer: str | None = None
-    validation: tuple[str, ...] = ()
-    minutes: float | None = None
-    steps: int | None = None
-    epochs: float | None = None
-    seed: int = 0
-    device: str = field(default_factory=default_device)
-    threads: int | None = None
-    out: str | None = None
-    changes: dict[str, str] = field(default_factory=dict)
-    dry_run: bool = False
-    started: float = field(default_factory=time.perf_counter)
-
-    def check(self) -> None:
-        """Refuse what cannot be before anything is read."""
-        for name in ("minutes", "steps", "epochs", "threads"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"{name} = {value}", expected="more than 0")
-        if self.seed < 0:
-            raise ConfigError(f"seed = {self.seed}", expected="0 or more")
-        kind = self.device.partition(":")[0]
-        if kind not in DEVICES:
-            raise ConfigError(f"device {self.device!r}", expected=f"one of {', '.join(DEVICES)}")
-        if not DEVICES[kind]():
-            raise ConfigError(f"the device {self.device} is not available here", expected="cpu")
-        if self.out is not None:
-            RunDirectory(self.out).check_free()
-        TokenizerConfig.pick(self.tokenizer or "bpe").override(_below("tokenizer", self.changes))
-        preset(self.model)
-
-
-@dataclass
-class Prepared:
-    """Everything that training needs, in memory."""
-
-    config: GenerateConfig
     source: Source
     tokenizer: Tokenizer
     train: TokenFile
     validation: TokenFile
+    test: TokenFile | None = None
+
+    @property
+    def judged(self) -> int:
+        """Tokens that are evaluated once training is over."""
+        return len(self.validation) + (len(self.test) if self.test is not None else 0)
+
+
+@dataclass
+class Prepared:
+    """Everything that training needs."""
+
+    config: GenerateConfig
+    texts: Texts
 
     @property
     def length(self) -> int:
         assert isinstance(self.config.model, GPTConfig)
-        return min(self.config.model.max_length, len(self.train) - 1)
+        return min(self.config.model.max_length, len(self.texts.train) - 1)
 
     def samples(self) -> Callable[[np.ndarray], Tensor]:
-        windows = Windows(self.train, self.length, self.config.training.seed)
+        windows = Windows(self.texts.train, self.length, self.config.training.seed)
         return lambda numbers: torch.from_numpy(windows.batch(numbers))
 
 
@@ -117,28 +89,30 @@ def train_generate(request: Request, report: Report) -> tuple[RunDirectory | Non
     ranks = ranks_from_environment(request.device)
     torch.set_num_threads(request.threads or os.cpu_count() or 1)
     report({"event": "phase", "name": "reading"})
-    source = read_source(DataConfig(train=request.data, validation=request.validation))
-    report({"event": "phase", "name": "tokenising", "total": source.train.characters})
-    tokenizer_config = TokenizerConfig.pick(planning.tokenizer_fields(request.tokenizer, source.train.characters))
-    tokenizer_config = tokenizer_config.override(_below("tokenizer", request.changes))
-    learned = SAMPLE if tokenizer_config.kind in ("bpe", "words") else None  # the rest of a huge text adds nothing
-    tokenizer = tokenizer_config.train(source.train.pieces(stop=min(source.train.characters, learned or 2**62)))
-    train, validation = _token_files(source, tokenizer, report)
+    source = read_source(request.data_config())
+    for text in overlap_warnings(source) if ranks.is_first else ():
+        report({"event": "warning", "text": text})
+    fields = tokenizer_fields(request.tokenizer, source.train.characters)
+    tokenizer_config = request.apply("tokenizer", TokenizerConfig.pick(fields))
+    texts = _tokenised(source, _learned(tokenizer_config, source, report), report)
     report({"event": "phase", "name": "planning"})
-    config = plan(request, source, tokenizer_config, tokenizer, train, validation, ranks)
-    prepared = Prepared(config, source, tokenizer, train, validation)
-    report({"event": "plan", **describe(prepared)})
+    config = plan(request, texts, tokenizer_config, ranks)
+    prepared = Prepared(config, texts)
+    description = describe(prepared)
+    for text in planning.warnings(description):
+        report({"event": "warning", "text": text})
+    report({"event": "plan", **description})
     if request.dry_run:
         return None, None
     path = (
         Path(request.out)
         if request.out
-        else RunDirectory.next_free(Path("runs"), f"generate-{short_name(request.data)}")
+        else RunDirectory.next_free(Path("runs"), f"generate-{short_name(config.data.train)}")
     )
     run = RunDirectory(path)
     if ranks.is_first:
         run = RunDirectory.create(path)
-        tokenizer.save(run.tokenizer_file)
+        texts.tokenizer.save(run.tokenizer_file)
         run.write_json("environment.json", environment())
         run.write_file("README.md", run_readme(run.path))
         run.write_config({"task": "generate", **config.to_dict()})
@@ -160,7 +134,9 @@ class Further:
         if self.steps is not None:
             return self.steps
         if self.epochs is not None:
-            return max(1, round(self.epochs * Windows(prepared.train, prepared.length, 0).per_epoch / training.batch))
+            return max(
+                1, round(self.epochs * Windows(prepared.texts.train, prepared.length, 0).per_epoch / training.batch)
+            )
         assert self.minutes is not None and isinstance(model, GPTConfig)
         each = planning.seconds_per_step(model, training.optimizer, prepared.samples(), training.batch)
         return max(1, int(60 * self.minutes / each))
@@ -177,11 +153,10 @@ def resume_generate(path: str, report: Report, further: Further = NO_FURTHER) ->
     config = GenerateConfig.from_dict(raw)
     ranks = ranks_from_environment(config.training.device)
     torch.set_num_threads(config.training.threads)
+    report({"event": "phase", "name": "reading"})
     source = read_source(config.data)
     check_unchanged(config.data, source.config)
-    tokenizer = Tokenizer.load(run.tokenizer_file)
-    train, validation = _token_files(source, tokenizer, report)
-    prepared = Prepared(config, source, tokenizer, train, validation)
+    prepared = Prepared(config, _tokenised(source, Tokenizer.load(run.tokenizer_file), report))
     if further != NO_FURTHER and ranks.is_first:
         checkpoint = load_newest(run.checkpoints)
         if checkpoint is None or not checkpoint.state["progress"]["finished"]:
@@ -209,49 +184,63 @@ def _train(
     run: RunDirectory, prepared: Prepared, ranks: Ranks, report: Report, *, started: float | None = None
 ) -> Outcome:
     """With `started`, the plan is fitted to the clock on the way; a resumed run keeps the plan as it is."""
-    settings = prepared.config.training
-    check_model(prepared.config.model, prepared.tokenizer, str(run.config_file))
-    with run.locked() if ranks.is_first else _nothing():
+    settings, texts, config = prepared.config.training, prepared.texts, prepared.config.model
+    check_model(config, texts.tokenizer, str(run.config_file))
+    report({"event": "phase", "name": "training"})
+    with run.locked() if ranks.is_first else nullcontext():
         torch.manual_seed(settings.seed)
-        model = prepared.config.model.build().to(settings.device)
-        device = torch.device(settings.device)
+        model = config.build().to(settings.device)
         pace = None
         if settings.minutes is not None and started is not None:
-            speed = planning.machine_speed()
-            assert isinstance(prepared.config.model, GPTConfig)
-            evaluation = planning.seconds_to_evaluate(prepared.config.model, len(prepared.validation), speed)
+            assert isinstance(config, GPTConfig)
+            evaluation = planning.seconds_to_evaluate(config, texts.judged, planning.machine_speed())
             pace = Pace(started + 60 * settings.minutes - evaluation)
+
+        def evaluate(tokens: TokenFile) -> dict[str, float]:
+            # a sharded model runs on all ranks at once, so they cannot share the work
+            shared = ALONE if settings.sharded else ranks
+            return evaluate_text(model, tokens, prepared.length, device=torch.device(settings.device), ranks=shared)
+
         trainer = Trainer(
             model,
             settings=settings,
             run=run,
             samples=prepared.samples(),
             loss=causal_loss,
-            evaluate=lambda: evaluate_text(
-                # a sharded model runs on all ranks at once, so they cannot share the work
-                model,
-                prepared.validation,
-                prepared.length,
-                device=device,
-                ranks=ALONE if settings.sharded else ranks,
-            ),
+            evaluate=lambda: evaluate(texts.validation),
             on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
             ranks=ranks,
             pace=pace,
         )
         trainer.identity = prepared.config.to_dict()
-        return trainer.train()
+        trainer.identity["data"].pop("test")  # its content is in the fingerprint, and older runs have no such field
+        outcome = trainer.train()
+        if texts.test is not None and outcome.stopped_by != "signal":
+            report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
+            load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
+            metrics = evaluate(texts.test)
+            found = {"step": outcome.progress.best_step, "test_loss": metrics["validation_loss"]}
+            if ranks.is_first:
+                run.write_json(TEST_FILE, found | {"bits_per_byte": metrics["bits_per_byte"]})
+        return outcome
 
 
-def plan(
-    request: Request,
-    source: Source,
-    tokenizer_config: TokenizerConfig,
-    tokenizer: Tokenizer,
-    train: TokenFile,
-    validation: TokenFile,
-    ranks: Ranks = ALONE,
-) -> GenerateConfig:
+def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
+    """How good the best weights are: on the test text if there is one, else on the held-out text."""
+    progress = outcome.progress
+    found = {
+        "validation_loss": progress.best,
+        "bits_per_byte": progress.best_metrics.get("bits_per_byte"),
+        "measured_on": "validation",
+    }
+    if (run.path / TEST_FILE).exists():
+        test = read_json(run.path / TEST_FILE)
+        if test["step"] == progress.best_step:  # else it is of weights that were best before
+            found |= {"test_loss": test["test_loss"], "bits_per_byte": test["bits_per_byte"], "measured_on": "test"}
+    return found
+
+
+def plan(request: Request, texts: Texts, tokenizer_config: TokenizerConfig, ranks: Ranks = ALONE) -> GenerateConfig:
     """Sizes by the ladder, what the user set on top, then the number of steps by measuring."""
     device = torch.device(request.device)
     minutes = request.minutes if request.steps or request.epochs or request.minutes else 5.0
@@ -259,8 +248,8 @@ def plan(
     rung = planning.rung_for(speed * 60 * (minutes or 5.0))
     family, fields = preset(request.model)
     sizes = {"width": rung.width, "depth": rung.depth, "max_length": rung.length, "attention.heads": rung.heads}
-    model = ModelConfig.pick({"kind": family, **fields, "vocab_size": tokenizer.vocab_size})
-    model = model.override({} if fields else sizes).override(_below("model", request.changes))
+    model = ModelConfig.pick({"kind": family, **fields, "vocab_size": texts.tokenizer.vocab_size})
+    model = request.apply("model", model.override({} if fields else sizes))
     batch = max(1, rung.batch * rung.length // getattr(model, "max_length", rung.length))
     training = TrainingConfig(
         steps=request.steps or 1,
@@ -270,23 +259,24 @@ def plan(
         device=request.device,
         minutes=minutes,
         precision="bf16" if ranks.agree(bf16_pays(device), device) else "float32",
-    ).override(_below("training", request.changes))
-    training = _sharded_if_needed(training, model, ranks)
-    config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=source.config, training=training)
-    prepared = Prepared(config, source, tokenizer, train, validation)
+    )
+    training = _sharded_if_needed(request.apply("training", training), model, ranks)
+    data = texts.source.config
+    config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training)
+    prepared = Prepared(config, texts)
     if request.epochs is not None:
-        per_epoch = Windows(train, prepared.length, 0).per_epoch
+        per_epoch = Windows(texts.train, prepared.length, 0).per_epoch
         training = training.override({"steps": max(1, round(request.epochs * per_epoch / training.batch))})
     elif minutes is not None:
         assert isinstance(model, GPTConfig)
         each = planning.seconds_per_step(model, training.optimizer, prepared.samples(), training.batch)
         left = request.started + 60 * minutes - time.perf_counter()
-        left -= planning.seconds_to_evaluate(model, len(validation), speed)
-        steps = max(1, int(ranks.agree(left / each, torch.device(request.device))))
+        left -= planning.seconds_to_evaluate(model, texts.judged, speed)
+        steps = max(1, int(ranks.agree(left / each, device)))
         training = training.override({"steps": steps})
         if not training.checkpoint_every and minutes > 1:
             training = training.override({"checkpoint_every": max(1, round(30 / each))})
-    return GenerateConfig(model=model, tokenizer=tokenizer_config, data=source.config, training=training)
+    return GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training)
 
 
 def _sharded_if_needed(training: TrainingConfig, model: ModelConfig, ranks: Ranks) -> TrainingConfig:
@@ -301,15 +291,16 @@ def _sharded_if_needed(training: TrainingConfig, model: ModelConfig, ranks: Rank
 
 def describe(prepared: Prepared) -> dict[str, Any]:
     """The plan in numbers, for people and programs."""
-    config, training = prepared.config, prepared.config.training
+    config, texts, training = prepared.config, prepared.texts, prepared.config.training
     assert isinstance(config.model, GPTConfig)
     cost = cost_of(config.model, batch=training.batch, length=prepared.length)
     return {
         "characters": config.data.characters,
-        "tokens": len(prepared.train),
-        "validation_tokens": len(prepared.validation),
+        "tokens": len(texts.train),
+        "validation_tokens": len(texts.validation),
+        **({} if texts.test is None else {"test_tokens": len(texts.test)}),
         "tokenizer": config.tokenizer.kind,
-        "vocab_size": prepared.tokenizer.vocab_size,
+        "vocab_size": texts.tokenizer.vocab_size,
         "width": config.model.width,
         "depth": config.model.depth,
         "length": prepared.length,
@@ -317,38 +308,47 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "memory": memory_in_use() + cost.memory,
         "steps": training.steps,
         "batch": training.batch,
-        "epochs": round(training.steps * training.batch * prepared.length / len(prepared.train), 2),
+        "epochs": round(training.steps * training.batch * prepared.length / len(texts.train), 2),
         "minutes": training.minutes,
     }
 
 
-def _token_files(source: Source, tokenizer: Tokenizer, report: Report) -> tuple[TokenFile, TokenFile]:
+def _learned(config: TokenizerConfig, source: Source, report: Report) -> Tokenizer:
+    """A tokenizer made from the text to learn from; of a huge one, the rest adds nothing to sub-words."""
+    total = source.train.characters
+    if config.kind in ("bpe", "words"):
+        total = min(total, SAMPLE)
+    phase = "learning the vocabulary"
+    if config.kind != "bytes":  # there is nothing to learn
+        report({"event": "phase", "name": phase, "total": total})
+
+    def progress(done: int) -> None:
+        report({"event": "progress", "phase": phase, "done": done, "total": total})
+
+    return config.train(source.train.pieces(stop=total), progress=progress)
+
+
+def _tokenised(source: Source, tokenizer: Tokenizer, report: Report) -> Texts:
+    """All texts as tokens: in memory, or in files if they are large."""
     folder = None if source.config.bytes < IN_MEMORY else cache_folder()
+    corpora = [source.train, source.validation, *([source.test] if source.test is not None else [])]
+    total = sum(corpus.characters for corpus in corpora)
+    report({"event": "phase", "name": "tokenising", "total": total})
+    before, tokens = 0, []
+    for corpus in corpora:
 
-    def progress(done: int, total: int) -> None:
-        report({"event": "progress", "done": done, "total": total})
+        def progress(done: int, _: int, before: int = before) -> None:
+            report({"event": "progress", "phase": "tokenising", "done": before + done, "total": total})
 
-    train = tokenise(source.train, tokenizer, folder, progress=progress)
-    return train, tokenise(source.validation, tokenizer, folder)
+        tokens.append(tokenise(corpus, tokenizer, folder, progress=progress))
+        before += corpus.characters
+    for corpus, found in zip(corpora[1:], tokens[1:], strict=True):
+        if len(found) < 2:
+            name = corpus.documents[-1].name
+            raise DataError(f"{len(found)} tokens of {name} to measure on", expected="at least 2", advice="give more")
+    return Texts(source, tokenizer, *tokens)
 
 
 def cache_folder() -> Path:
     """Where token files of large texts are kept; `WEFT_CACHE` moves it."""
     return Path(os.environ.get("WEFT_CACHE", Path.home() / ".cache" / "weft"))
-
-
-def _below(section: str, changes: dict[str, str]) -> dict[str, str]:
-    """The changes of one section, without its name."""
-    for key in changes:
-        if key.partition(".")[0] not in ("model", "tokenizer", "training", "data"):
-            raise ConfigError(f"unknown setting {key!r}", expected="model.…, tokenizer.…, training.… or data.…")
-    prefix = section + "."
-    return {key.removeprefix(prefix): value for key, value in changes.items() if key.startswith(prefix)}
-
-
-class _nothing:  # noqa: N801
-    """A lock that is none: ranks other than the first write nothing."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...

@@ -88,9 +88,11 @@ def seconds_to_evaluate(config: GPTConfig, tokens: int, speed: float) -> float:
     return tokens * cost.flops / cost.tokens / 3 / speed
 
 
-def tokenizer_fields(kind: str | None, characters: int) -> dict[str, Any]:
-    """The tokenizer asked for; by default sub-words, with a vocabulary that grows with the text."""
-    if kind not in (None, "bpe"):
-        return {"kind": kind}
-    sizes = ((300_000, 512), (3_000_000, 1024), (30_000_000, 4096))
-    return {"kind": "bpe", "vocab_size": next((size for limit, size in sizes if characters < limit), 8192)}
+def warnings(plan: dict[str, Any]) -> list[str]:
+    """What a plan in numbers already tells about the result."""
+    told = []
+    if plan["tokens"] < 10_000:
+        told.append(f"{plan['tokens']:,} tokens are very little to learn from: expect babble")
+    if plan["epochs"] > 10:
+        told.append("the text will be read more than ten times: expect it to be learned by heart")
+    return told

@@ -1,8 +1,10 @@
-"""A trained run, opened: its settings, tokenizer and model."""
+"""A model, opened: a run that was trained here, one that was imported, or a Hugging Face folder as it is."""
 
 from __future__ import annotations
 
 import functools
+import html
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,21 @@ import torch
 from torch import nn
 
 from weft.checkpoints import RunDirectory
+from weft.checkpoints.files import read_json
+from weft.checkpoints.hugging_face import HuggingFaceFolder
+from weft.checkpoints.status import run_status
+from weft.cost import cost_of
 from weft.data import TokenFile, tokenise
-from weft.errors import DataError
-from weft.models import GPTConfig
+from weft.errors import ConfigError, DataError, WeftError, WeightsError
+from weft.generation import GenerationConfig, Sample, Weights, generate, is_worth_packing, packed, stream
+from weft.models import GPTConfig, ModelConfig
+from weft.tasks.environment import check_fits
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.generate import GenerateConfig, check_model
-from weft.tasks.sources import DataConfig, read_source
-from weft.text import Tokenizer
+from weft.tasks.sources import DataConfig, Source, read_source
+from weft.text import Corpus, Tokenizer
+
+LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
 
 
 class Run:
@@ -24,51 +34,213 @@ class Run:
 
     def __init__(self, path: str | Path) -> None:
         self.directory = RunDirectory.open(path)
+        self._packed: dict[str, nn.Module] = {}
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory.path)!r})"
 
+    def _repr_html_(self) -> str:
+        """A small table for notebooks; it never fails, and shows nothing unescaped."""
+        rows: dict[str, object] = {"run": self.directory.path}
+        try:
+            config = self.model_config
+            assert isinstance(config, GPTConfig)
+            rows["model"] = f"{config.kind}, {config.depth} layers of width {config.width}"
+            rows["parameters"] = f"{cost_of(config, batch=1, length=1).parameters:,}"
+            rows["vocabulary"] = f"{config.vocab_size:,}"
+            best = None if self.folder else run_status(self.directory.path).best
+            rows |= {"validation loss": f"{best:.4f}"} if best is not None else {}
+            rows |= {"imported from": self.origin["source"]} if self.origin else {}
+        except WeftError as error:
+            rows["problem"] = error
+        cells = (f"<tr><th>{name}</th><td>{html.escape(str(value))}</td></tr>" for name, value in rows.items())
+        return f"<table>{''.join(cells)}</table>"
+
+    # -- what it is ---------------------------------------------------------------------------
+
+    @functools.cached_property
+    def folder(self) -> HuggingFaceFolder | None:
+        """The Hugging Face folder, if it is one: told from what its config.json says."""
+        found = read_json(self.directory.config_file)
+        foreign = isinstance(found, dict) and "format" not in found and "model_type" in found
+        return HuggingFaceFolder(self.directory.path) if foreign else None
+
+    @functools.cached_property
+    def _raw(self) -> dict[str, Any]:
+        raw = self.directory.read_config()
+        if raw.get("task") != "generate":
+            raise DataError(f"{self.directory.path} is a run of a task this version does not know")
+        return raw
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Where an imported model comes from: `layout` and `source`; empty for a run that was trained here."""
+        if self.folder is not None:
+            return {"layout": self.folder.layout.name, "source": str(self.folder.path)}
+        found = self._raw.get("origin")
+        return found if isinstance(found, dict) and {"layout", "source"} <= found.keys() else {}
+
     @functools.cached_property
     def config(self) -> GenerateConfig:
-        raw = self.directory.read_config()
-        if raw.pop("task", None) != "generate":
-            raise DataError(f"{self.directory.path} is a run of a task this version does not know")
-        return GenerateConfig.from_dict(raw)
+        """All settings of the training; a model that was not trained here has none."""
+        if self.is_imported:
+            raise DataError(
+                f"{self.directory.path} was not trained here: it has no settings of data and training",
+                advice="its model is described by .model_config",
+            )
+        return GenerateConfig.from_dict({key: value for key, value in self._raw.items() if key != "task"})
+
+    @functools.cached_property
+    def model_config(self) -> ModelConfig:
+        """Sizes and parts of the model."""
+        if self.folder is not None:
+            return self.folder.config
+        if not self.origin:
+            return self.config.model
+        try:
+            return ModelConfig.pick(self._raw.get("model", {}))
+        except ConfigError as error:
+            raise DataError(f"{self.directory.config_file}: {error}") from None
+
+    # -- its parts ----------------------------------------------------------------------------
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
+        """Text to ids and back."""
+        if self.folder is not None:
+            return self.folder.read_tokenizer()
+        if self.origin and not self.has_tokenizer:
+            raise DataError(
+                f"{self.directory.path} was imported without a tokenizer", expected="ids", advice="use .model(ids)"
+            )
         return Tokenizer.load(self.directory.tokenizer_file)
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether there is a tokenizer: models from elsewhere may come without."""
+        return self.folder.has_tokenizer if self.folder is not None else self.directory.tokenizer_file.exists()
 
     @functools.cached_property
     def model(self) -> nn.Module:
         """The model with its best weights, ready for use."""
-        if not self.directory.model_file.exists():
+        config, where = self.model_config, str(self.directory.config_file)
+        if not self.is_imported and not self.directory.model_file.exists():
             raise DataError(f"{self.directory.path} has no weights yet", advice=f"weft resume {self.directory.path}")
-        check_model(self.config.model, self.tokenizer, str(self.directory.config_file))
-        model = self.config.model.build()
-        state = self.directory.read_model()
-        missing, unexpected = model.load_state_dict(state, strict=False)
-        tied = {
-            name for name, p in model.state_dict(keep_vars=True).items() if name not in dict(model.named_parameters())
-        }
-        if unexpected or set(missing) - tied:
+        try:
+            check_fits(sum(p.numel() for p in config.skeleton().parameters()), where)
+        except ConfigError as error:
+            raise DataError(f"{where}: {error}") from None
+        if not self.is_imported or self.has_tokenizer:
+            check_model(config, self.tokenizer, where)
+        if self.folder is not None:
+            return config.with_weights(self.folder.read_weights()).eval()
+        weights = {name: t.to(torch.float32, copy=True) for name, t in self.directory.read_model().items()}
+        try:
+            return config.with_weights(weights).eval()
+        except WeightsError as error:
             raise DataError(
-                f"{self.directory.model_file} does not fit config.json", expected="the tensors of its model"
-            )
-        return model.eval()
+                f"{self.directory.model_file} does not fit config.json: {error}", advice="one of the two was changed"
+            ) from None
 
-    def evaluate(self, *data: str) -> dict[str, Any]:
-        """Nats per token and bits per byte on the held-out text of the run, or on other texts."""
-        config = self.config
-        corpus = read_source(DataConfig(train=data)).train if data else read_source(config.data).validation
+    @property
+    def is_imported(self) -> bool:
+        """Whether it was trained elsewhere: imported, or a Hugging Face folder."""
+        return self.folder is not None or bool(self.origin)
+
+    @property
+    def context(self) -> int:
+        """How many tokens it reads at once when it is measured."""
+        assert isinstance(self.model_config, GPTConfig)
+        return min(self.model_config.max_length, LONGEST) if self.is_imported else self.model_config.max_length
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    # -- how good it is -----------------------------------------------------------------------
+
+    def held_out(self) -> TokenFile:
+        """The tokens of the text that was held out to choose the weights; a model from elsewhere has none."""
+        return tokenise(self._source().validation, self.tokenizer, None)
+
+    def training_text(self) -> Corpus:
+        """The text it learned from; that of a model from elsewhere is not known here."""
+        return self._source().train
+
+    def _source(self) -> Source:
+        if self.is_imported:
+            raise DataError(
+                f"{self.directory.path} was not trained here: its text is not known, and nothing was held out",
+                expected="text to measure it on",
+                advice=f"weft evaluate {self.directory.path} book.txt",
+            )
+        return read_source(self.config.data)
+
+    def evaluate(self, *data: str, weights: Weights = "float32") -> dict[str, Any]:
+        """Nats per token and bits per byte: on the text held out by the run (its test if it has one), or on others.
+
+        With `weights` "bf16" or "int8", as good as the model is with its maps rounded to that.
+        """
+        source = read_source(DataConfig(train=data)) if data else self._source()
+        corpus, measured_on = source.validation, "validation"
         if data:
-            corpus = type(corpus)(corpus.documents)  # all of it, nothing held out
-        tokens: TokenFile = tokenise(corpus, self.tokenizer, None)
-        assert isinstance(config.model, GPTConfig)
-        metrics = evaluate_text(self.model, tokens, config.model.max_length, device=torch.device("cpu"))
-        return {"loss": metrics["validation_loss"], "bits_per_byte": metrics["bits_per_byte"], "tokens": len(tokens)}
+            corpus, measured_on = type(corpus)(source.train.documents), "data"  # all of it, nothing held out
+        elif source.test is not None:
+            corpus, measured_on = source.test, "test"
+        tokens = tokenise(corpus, self.tokenizer, None)
+        model = self.model if weights == "float32" else packed(self.model, weights)
+        metrics = evaluate_text(model, tokens, self.context, device=self.device)
+        return {
+            "loss": metrics["validation_loss"],
+            "bits_per_byte": metrics["bits_per_byte"],
+            "tokens": len(tokens),
+            "measured_on": measured_on,
+        }
+
+    # -- what it writes -----------------------------------------------------------------------
+
+    def generate(
+        self, prompt: str | Sequence[str] = "", *, weights: Weights = "float32", **settings: Any
+    ) -> str | list[str]:
+        """What the model writes after the prompt: a text, or a list of them for several prompts or samples.
+
+        Settings are those of `GenerationConfig`: max_tokens, temperature, top_k, top_p, min_p, stop, samples, seed …
+        """
+        texts = [sample.text for sample in self.samples(prompt, weights=weights, **settings)]
+        return texts[0] if isinstance(prompt, str) and settings.get("samples", 1) == 1 else texts
+
+    def samples(
+        self, prompt: str | Sequence[str] = "", *, weights: Weights = "float32", **settings: Any
+    ) -> list[Sample]:
+        """The same with everything known about each text: its tokens, why it ended, probabilities if asked for."""
+        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+        return generate(self.packed(weights), self.tokenizer, prompts, GenerationConfig(**settings))
+
+    def stream(self, prompt: str = "", *, weights: Weights = "float32", **settings: Any) -> Iterator[str]:
+        """One text, in pieces as they come."""
+        config = GenerationConfig(**settings)
+        if config.samples != 1:
+            raise ConfigError(f"samples = {config.samples} in a stream", expected="one", advice="use .samples(…)")
+        return (piece.text for piece in stream(self.packed(weights), self.tokenizer, [prompt], config))
+
+    def packed(self, weights: Weights = "float32") -> nn.Module:
+        """The model for writing, its weights in this form; a small one in float32 is used as it is."""
+        if weights == "float32" and not is_worth_packing(self.model):
+            return self.model
+        if weights not in self._packed:
+            self._packed[weights] = packed(self.model, weights)
+        return self._packed[weights]
+
+    # -- taking it away -----------------------------------------------------------------------
+
+    def export(self, folder: str | Path) -> dict[str, Any]:
+        """Write it as a folder that Hugging Face's transformers opens; gives the certificate that it is the same."""
+        from weft.tasks.transfer import export_run
+
+        return export_run(self.directory.path, folder)
 
 
 def load(path: str | Path) -> Run:
-    """Open a run directory."""
+    """Open a run directory or a Hugging Face folder; which one it is, its config.json says."""
     return Run(path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.config import Config, Share
-from weft.errors import DataError
+from weft.errors import ConfigError, DataError
 from weft.text import Corpus, demo_text
 
 DEMO = "demo"
@@ -15,14 +15,22 @@ LEAST = 100
 
 
 class DataConfig(Config):
-    """Paths of the texts (or "demo"), how much is held out, and what was found in them."""
+    """Paths of the texts (or "demo"), how much is held out, and what was found in them.
+
+    `validation` decides which weights are best, `test` only measures them at the very end. The fingerprint is
+    TRAIN, TRAIN/VALIDATION, TRAIN;TEST or TRAIN/VALIDATION;TEST.
+    """
 
     train: tuple[str, ...]
     validation: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
     held_out: Share = 0.1
     fingerprint: str = ""
     characters: int = 0
     bytes: int = 0
+
+
+FOUND = ("fingerprint", "characters", "bytes")  # fields that nobody sets
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,7 @@ class Source:
     train: Corpus
     validation: Corpus
     config: DataConfig
+    test: Corpus | None = None
 
 
 def read_source(config: DataConfig) -> Source:
@@ -42,28 +51,46 @@ def read_source(config: DataConfig) -> Source:
         raise DataError(given, expected=f"at least {LEAST} characters to learn from", advice="give more text")
     if config.validation:
         train, validation = corpus, _corpus(config.validation)
-    else:
+    elif config.held_out > 0:
         train, validation = corpus.split(config.held_out)
+    else:
+        raise ConfigError("data.held_out = 0", expected="more than 0, or other text with --validation")
+    test = _corpus(config.test) if config.test else None
     fingerprint = f"{corpus.fingerprint}/{validation.fingerprint}" if config.validation else corpus.fingerprint
     found = DataConfig(
         train=config.train,
         validation=config.validation,
+        test=config.test,
         held_out=config.held_out,
-        fingerprint=fingerprint,
+        fingerprint=f"{fingerprint};{test.fingerprint}" if test else fingerprint,
         characters=train.characters,
         bytes=train.bytes,
     )
-    return Source(train, validation, found)
+    return Source(train, validation, found, test)
 
 
 def check_unchanged(recorded: DataConfig, found: DataConfig) -> None:
     """A run goes on with the text it began with, or not at all."""
-    if recorded.fingerprint != found.fingerprint:
-        raise DataError(
-            f"the text in {', '.join(recorded.train)} has changed since this run began: "
-            f"{recorded.characters} characters to learn from then, {found.characters} now",
-            advice="put the old text back, or train a new run",
-        )
+    if recorded.fingerprint == found.fingerprint:
+        return
+    before, now = _parts(recorded.fingerprint), _parts(found.fingerprint)
+    counts = ""
+    if before[0] != now[0]:
+        paths = recorded.train
+        counts = f": {recorded.characters} characters to learn from then, {found.characters} now"
+    else:
+        paths = recorded.validation if before[1] != now[1] else recorded.test
+    raise DataError(
+        f"the text in {', '.join(paths)} has changed since this run began{counts}",
+        advice="put the old text back, or train a new run",
+    )
+
+
+def _parts(fingerprint: str) -> tuple[str, str, str]:
+    """Those of train, validation and test; empty where there is none."""
+    learned, _, test = fingerprint.partition(";")
+    train, _, validation = learned.partition("/")
+    return train, validation, test
 
 
 def _corpus(paths: Sequence[str]) -> Corpus:

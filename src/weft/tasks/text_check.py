@@ -1,65 +1,23 @@
 """What a text is like before anything learns from it: how much, how repetitive, and whether its parts overlap.
 
-The text is read as a stream. Lines are remembered as hashes; when there are too many of them, only those whose hash
-falls into an ever smaller part of all hashes are kept. A line is then remembered with all its copies or not at all,
-so that the shares stay right on average.
+The text is read as a stream, and only hashes of its lines are kept (`overlap`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.tasks.overlap import LONG, LineSample, leak_warning, lines_of, repetition_warning
 from weft.tasks.sources import DataConfig, read_source
+from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Corpus, TokenizerConfig
 
-LONG = 40  # characters; shorter lines (names, braces, dates) stand in many texts by chance
-KEPT_LINES = 1 << 20  # different lines remembered of each kind, about 100 MB
-LONGEST = 1 << 20  # characters; a longer line is compared in parts
 SAMPLE = 1_000_000  # characters that words and sub-words are counted on
 LITTLE = 10_000  # characters
-MUCH_REPEATED, MUCH_LEAKED = 0.2, 0.05
 Progress = Callable[[int, int], None]
 """Told how many characters of how many are done."""
-
-
-class LineSample:
-    """How often lines repeat, from hashes: exact up to `limit` different lines, estimated beyond."""
-
-    def __init__(self, limit: int = KEPT_LINES) -> None:
-        self.limit = limit
-        self.one_in = 1  # of this many different lines, one is remembered
-        self.total = 0
-        self.counts: dict[int, int] = {}
-
-    def add(self, line: str) -> None:
-        self.total += 1
-        number = line_hash(line)
-        if number % self.one_in:
-            return
-        self.counts[number] = self.counts.get(number, 0) + 1
-        if len(self.counts) > self.limit:
-            self.one_in *= 2
-            self.counts = {kept: count for kept, count in self.counts.items() if kept % self.one_in == 0}
-
-    def seen(self, line: str) -> bool | None:
-        """Whether the line was added; None for those that are not remembered."""
-        number = line_hash(line)
-        return None if number % self.one_in else number in self.counts
-
-    @property
-    def repeated(self) -> float:
-        """The share of lines that repeat an earlier one."""
-        occurrences = sum(self.counts.values())
-        return 1 - len(self.counts) / occurrences if occurrences else 0.0
-
-
-def line_hash(line: str) -> int:
-    """64 bits that are the same in every process."""
-    data = line.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
 @dataclass
@@ -135,14 +93,10 @@ def check_text(
     short, long = LineSample(), LineSample()
     told = _Progress(progress, whole or size)
     train = Part()
-    for line in _lines(source.train, train, told, sample):
+    for line in lines_of(_counted(source.train, train, told, sample)):
         (long if len(line) >= LONG else short).add(line)
     held_out = Part()
-    leaked = compared = 0
-    for line in _lines(source.validation, held_out, told):
-        seen = long.seen(line) if len(line) >= LONG else None
-        compared += seen is not None
-        leaked += seen is True
+    leaked, compared = long.share_seen(lines_of(_counted(source.validation, held_out, told)))
     tokens = {"characters": train.characters + train.documents, "bytes": train.bytes + train.documents}
     tokens |= sample.tokens(train)
     filled = short.total + long.total
@@ -154,7 +108,7 @@ def check_text(
         lines=train.lines + held_out.lines - (not validation and train.open_end),
         repeated=(short.total * short.repeated + long.total * long.repeated) / max(1, filled),
         repeated_long=long.repeated,
-        leaked=leaked / compared if compared else None,
+        leaked=leaked,
         compared=compared,
         one_in=max(short.one_in, long.one_in),
         tokens=tokens,
@@ -164,31 +118,23 @@ def check_text(
     return found
 
 
-def _lines(part: Corpus, counts: Part, told: _Progress, sample: _Sample | None = None) -> Iterator[str]:
-    """The lines that are not blank, without the space around them; `counts` is filled on the way."""
-    rest, begun = "", False  # of the line that is not over yet; a long one may have been given out in parts
+def _counted(part: Corpus, counts: Part, told: _Progress, sample: _Sample | None = None) -> Iterator[tuple[str, bool]]:
+    """The pieces of a part, with whether a document ends there; `counts` is filled on the way."""
+    begun = False  # a line that is not over yet
     for piece, ended in part.marked_pieces():
         counts.characters += len(piece)
         counts.bytes += len(piece.encode("utf-8", "surrogatepass"))
         counts.replaced += piece.count("\ufffd")
-        counts.lines += piece.count("\n")
+        begun = not piece.endswith("\n")
+        counts.lines += piece.count("\n") + (ended and begun)
         counts.documents += ended
+        begun = begun and not ended
         told.add(len(piece))
         if sample is not None:
             sample.add(piece)
-        *full, rest = (rest + piece).split("\n")
-        begun = bool(rest) or (begun and not full)
-        if ended:
-            full, rest = [*full, rest], ""
-            counts.lines += begun
-            begun = False
-        elif len(rest) > LONGEST:
-            full, rest = [*full, rest], ""
-        yield from (line for line in map(str.strip, full) if line)
+        yield piece, ended
     counts.lines += begun
     counts.open_end = begun
-    if rest.strip():
-        yield rest.strip()
 
 
 class _Sample:
@@ -205,8 +151,6 @@ class _Sample:
 
     def tokens(self, part: Part) -> dict[str, int]:
         """How many words and sub-words the part is, by tokenizers made from the sample."""
-        from weft.tasks.planning import tokenizer_fields
-
         sampled = sum(map(len, self.pieces))
         found = {}
         for kind in ("words", "bpe"):
@@ -238,15 +182,7 @@ def _warnings(found: TextCheck) -> list[str]:
             f"only {found.characters:,} characters: too little to learn a language from; "
             f"{LITTLE:,} are a start, a million is better"
         )
-    if found.leaked is not None and found.leaked > MUCH_LEAKED:
-        told.append(
-            f"{found.leaked:.0%} of the long held-out lines also stand in the training part: the held-out loss "
-            "will look better than it is; remove the copies, or give other text with --validation"
-        )
-    if found.repeated_long > MUCH_REPEATED:
-        told.append(
-            f"{found.repeated_long:.0%} of the long lines repeat an earlier one: a model will learn them by heart"
-        )
+    told += leak_warning(found.leaked) + repetition_warning(found.repeated_long)
     replaced = found.train.replaced + found.validation.replaced
     if replaced:
         told.append(

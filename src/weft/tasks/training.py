@@ -10,36 +10,55 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoints.files import write_text
-from weft.errors import ConfigError, UnsupportedError
-from weft.tasks.generate import Request, cache_folder, train_generate
+from weft.errors import ConfigError
+from weft.tasks.generate import cache_folder, train_generate
+from weft.tasks.request import Request, make_request
 from weft.tasks.run import Run
 
 log = logging.getLogger(__name__)
 
 
+Given = str | Path | Sequence[str | Path]
+OPTIONS = tuple(Request.__dataclass_fields__.keys() - {"data", "recipe", "changes", "started", "dry_run"})
+
+
 def train(
-    task: str, data: str | Path | Sequence[str | Path], *, set: dict[str, Any] | None = None, **options: Any
+    task: str | None = None,
+    data: Given | None = None,
+    *,
+    config: str | Path | None = None,
+    set: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Run:
     """Train and return the run: `weft.train("generate", "book.txt", minutes=5)`.
 
-    `data` is a path, several paths, "demo", or a list of texts. Options are those of `weft train`
-    (model, tokenizer, validation, minutes, steps, epochs, seed, device, threads, out), and
-    `set={"model.width": 128}` sets anything else.
+    `data` is a path, several paths, "demo", or a list of texts; so are the options `validation` and `test`. The
+    other options are those of `weft train` (model, tokenizer, minutes, steps, epochs, seed, device, threads, out).
+    `config="recipe.toml"` gives all of that from a file, and `set={"model.width": 128}` sets anything else.
     """
-    if task != "generate":
-        raise UnsupportedError(f"the task {task!r} does not exist yet", expected="generate")
-    changes = {key: value if isinstance(value, str) else str(value) for key, value in (set or {}).items()}
-    known = Request.__dataclass_fields__.keys() - {"data", "changes", "started", "dry_run"}
+    started = time.perf_counter()
     for name in options:
-        if name not in known:
-            raise ConfigError(f"unknown option {name!r}", expected=f"one of {', '.join(sorted(known))}")
-    request = Request(data=_paths(data), changes=changes, started=time.perf_counter(), **options)
-    run, _ = train_generate(request, lambda event: log.debug("%s", event))
+        if name not in OPTIONS:
+            raise ConfigError(f"unknown option {name!r}", expected=f"one of {', '.join(sorted(OPTIONS))}")
+    for name in ("validation", "test"):
+        if options.get(name):
+            options[name] = _paths(options[name])
+    words = () if data is None else _paths(data)
+    request = make_request(words, options, task=task, config=config, changes=set)
+    request.started = started
+    run, _ = train_generate(request, _log)
     assert run is not None
     return Run(run.path)
 
 
-def _paths(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+def _log(event: dict[str, Any]) -> None:
+    if event["event"] == "warning":
+        log.warning("%s", event["text"])
+    else:
+        log.debug("%s", event)
+
+
+def _paths(data: Given) -> tuple[str, ...]:
     """Paths as they are; texts are written down first, so that the run can be resumed."""
     if isinstance(data, (str, Path)):
         return (str(data),)

@@ -1,15 +1,12 @@
-"""Writing with a run: its model made fast, its text streamed, and what rounding its weights costs."""
+"""What can be said about what a run writes: how much of it is copied, and what rounded weights cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
-from weft.data import TokenFile, tokenise
+from weft.data import TokenFile
 from weft.errors import WeftError
-from weft.generation import GenerationConfig, Piece, Weights, is_worth_packing, packed, stream
+from weft.generation import Weights
 from weft.tasks.evaluation import evaluate_text
 from weft.text import Corpus
 
@@ -20,20 +17,6 @@ MEASURED = 8192  # tokens of held-out text on which the loss of rounded weights 
 SHORTEST = 24  # characters that make a passage; shorter ones are common to many texts
 
 
-def model_for(run: Run, weights: Weights = "float32") -> nn.Module:
-    """The model of the run with its weights in this form; a small one in float32 stays as it is."""
-    if weights == "float32" and not is_worth_packing(run.model):
-        return run.model
-    return packed(run.model, weights)
-
-
-def write(
-    run: Run, prompts: Sequence[str], settings: GenerationConfig, *, weights: Weights = "float32"
-) -> Iterator[Piece]:
-    """Pieces of text as they come, for all prompts and samples."""
-    yield from stream(model_for(run, weights), run.tokenizer, prompts, settings)
-
-
 def rounding_loss(run: Run, weights: Weights, tokens: int = MEASURED) -> dict[str, Any] | None:
     """Loss on the beginning of the held-out text with float32 weights and with these; None without such text."""
     try:
@@ -41,10 +24,9 @@ def rounding_loss(run: Run, weights: Weights, tokens: int = MEASURED) -> dict[st
     except WeftError:  # imported, or its text is gone
         return None
     sample = TokenFile(held_out.ids[:tokens], max(1, held_out.bytes * min(tokens, len(held_out)) // len(held_out)))
-    length = run.context
     before, after = (
-        evaluate_text(model, sample, length, device=run.device)["validation_loss"]
-        for model in (run.model, packed(run.model, weights))
+        evaluate_text(model, sample, run.context, device=run.device)["validation_loss"]
+        for model in (run.model, run.packed(weights))
     )
     return {"weights": weights, "tokens": len(sample), "before": before, "after": after, "worse": after / before - 1}
 
@@ -64,7 +46,8 @@ def copied_share(text: str, corpus: Corpus, shortest: int = SHORTEST) -> float:
         page = before + piece
         for at in range(0, len(page) - shortest + 1, shortest):
             for place in places.get(page[at : at + shortest], ()):
-                _mark(copied, text, place, page, at, shortest)
+                if not all(copied[place : place + shortest]):
+                    _mark(copied, text, place, page, at, shortest)
         before = page[-4 * shortest :]  # a passage may lie across two pieces
     return sum(copied) / max(1, len(text))
 

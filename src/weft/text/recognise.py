@@ -22,7 +22,7 @@ def kind_of(settings: Mapping[str, Any]) -> str:
         if model["byte_fallback"] and only_end and not merges and _is_characters(vocabulary):
             return "characters"
         return "other"
-    if model["byte_fallback"] or not _decodes_bytes(settings) or not all(c in vocabulary for c in BYTE_CHARACTERS):
+    if model["byte_fallback"] or not decodes_bytes(settings) or not all(c in vocabulary for c in BYTE_CHARACTERS):
         return "other"
     steps = splitter["pretokenizers"] if splitter["type"] == "Sequence" else [splitter]
     *before, last = steps
@@ -52,7 +52,8 @@ def _is_bytes(vocabulary: Mapping[str, int]) -> bool:
     return bytes_only == {character: value for value, character in enumerate(BYTE_CHARACTERS)}
 
 
-def _decodes_bytes(settings: Mapping[str, Any]) -> bool:
+def decodes_bytes(settings: Mapping[str, Any]) -> bool:
+    """Whether tokens are written with GPT-2's alphabet of bytes."""
     return (settings.get("decoder") or {}).get("type") == "ByteLevel"
 
 

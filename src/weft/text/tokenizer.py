@@ -18,7 +18,7 @@ import tokenizers
 from numpy.typing import ArrayLike, NDArray
 
 from weft.errors import DataError
-from weft.text.recognise import kind_of
+from weft.text.recognise import decodes_bytes, kind_of
 from weft.text.spelling import BYTE_NAMES, END, CharacterTable, Ids, byte_fallback, byte_level, utf8
 
 LARGEST_FILE = 256 << 20
@@ -30,9 +30,11 @@ class Tokenizer:
 
     Made by `TokenizerConfig.train`, or read from a `tokenizer.json`. Its own kinds are `characters`, `bytes`,
     `words` and `bpe`; whatever else the engine can read is `other` and is not promised to give text back exactly.
+    `end_name` is the token that ends a text: ours is `<|endoftext|>`, other programs have others. `ends` are names or
+    ids that may be it, the first that exists is.
     """
 
-    def __init__(self, engine: tokenizers.Tokenizer) -> None:
+    def __init__(self, engine: tokenizers.Tokenizer, *, ends: Sequence[str | int] = (END,)) -> None:
         engine.no_padding()
         engine.no_truncation()
         engine.encode_special_tokens = True  # what a person types is text, also when it looks like <|endoftext|>
@@ -42,10 +44,15 @@ class Tokenizer:
         self.vocab_size: int = max(ids, default=-1) + 1
         if len(set(ids)) != len(ids) or self.vocab_size > len(ids) + LARGEST_GAP:
             raise DataError(f"{len(ids)} tokens with ids up to {self.vocab_size - 1}", expected="one id for each token")
-        if END not in self._vocabulary:
-            raise DataError(f"the vocabulary has no {END}", expected="a token that marks the end of a text")
-        self.end: int = self._vocabulary[END]
-        self.kind: str = kind_of(json.loads(engine.to_str()))
+        names = {number: name for name, number in self._vocabulary.items()}
+        known = [end for end in (names.get(e) if isinstance(e, int) else e for e in ends) if end in self._vocabulary]
+        if not known:
+            raise DataError(f"the vocabulary has no {ends[-1]}", expected="a token that marks the end of a text")
+        self.end_name: str = known[0]
+        self.end: int = self._vocabulary[self.end_name]
+        settings = json.loads(engine.to_str())
+        self.kind: str = kind_of(settings)
+        self._spell = byte_level if decodes_bytes(settings) else byte_fallback
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.kind}, vocab_size={self.vocab_size})"
@@ -82,10 +89,9 @@ class Tokenizer:
     @cached_property
     def _spelling(self) -> list[bytes]:
         """The bytes of every id; special tokens stand for no text."""
-        spell = byte_fallback if self.kind in ("characters", "other") else byte_level
         table = [b""] * self.vocab_size
         for token, number in self._vocabulary.items():
-            table[number] = spell(token)
+            table[number] = self._spell(token)
         for number, added in self._engine.get_added_tokens_decoder().items():
             table[number] = b"" if added.special else added.content.encode()
         return table
@@ -157,8 +163,8 @@ class Tokenizer:
         return self._engine.to_str(pretty=True)
 
     @classmethod
-    def from_json(cls, text: str | bytes, *, name: str = "tokenizer.json") -> Self:
-        """The inverse of `to_json`; `name` is what an error calls it."""
+    def from_json(cls, text: str | bytes, *, name: str = "tokenizer.json", ends: Sequence[str | int] = (END,)) -> Self:
+        """The inverse of `to_json`; `name` is what an error calls it, `ends` what may end a text."""
         advice = "is it a tokenizer.json of Weft or of Hugging Face, and complete?"
         try:
             settings = json.loads(text)
@@ -168,7 +174,7 @@ class Tokenizer:
             raise DataError(f"{name} is JSON, but no tokenizer", advice=advice)
         settings["truncation"] = settings["padding"] = None  # a stranger's padding could ask for any memory
         try:
-            return cls(tokenizers.Tokenizer.from_str(json.dumps(settings)))
+            return cls(tokenizers.Tokenizer.from_str(json.dumps(settings)), ends=ends)
         except DataError as error:
             raise DataError(f"{name}: {error}") from None
         except (KeyboardInterrupt, SystemExit, MemoryError):
@@ -177,27 +183,61 @@ class Tokenizer:
             raise DataError(f"{name} cannot be used ({_first_line(error)})", advice=advice) from None
 
     def save(self, path: str | Path) -> None:
-        """Write a `tokenizer.json`, which Hugging Face's `PreTrainedTokenizerFast` opens too."""
+        """Write a `tokenizer.json`, which Hugging Face's `PreTrainedTokenizerFast` opens too.
+
+        If a text ends with another token than ours, its name goes into the `tokenizer_config.json` beside it.
+        """
         Path(path).write_text(self.to_json(), encoding="utf-8", newline="\n")
+        if self.end_name != END:
+            named = json.dumps({"eos_token": self.end_name}, ensure_ascii=False)
+            Path(path).with_name("tokenizer_config.json").write_text(named + "\n", encoding="utf-8", newline="\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a `tokenizer.json`."""
-        path = Path(path)
-        try:
-            size = path.stat().st_size
-            if size > LARGEST_FILE:
-                raise DataError(f"{path} has {size >> 20} MB", expected=f"a tokenizer of at most {LARGEST_FILE >> 20}")
-            content = path.read_bytes()
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}") from None
-        return cls.from_json(content, name=str(path))
+    def load(cls, path: str | Path, *, ends: Sequence[str | int] = ()) -> Self:
+        """Read a `tokenizer.json`. What ends a text is told by the files beside it, else one of `ends`, else ours."""
+        named = end_names(Path(path).parent)
+        return cls.from_json(read_limited(Path(path)), name=str(path), ends=[*named, *ends, END])
 
     @cached_property
     def fingerprint(self) -> str:
         """A sha256 of everything that decides about ids; the same for the same tokenizer in every file."""
         settings = _without_defaults(json.loads(self._engine.to_str()))
+        if self.end_name != END:  # it stands between texts
+            settings["end"] = self.end_name
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def read_limited(path: Path) -> bytes:
+    """The content of a file, unless it is too large for a tokenizer."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise DataError(f"{path} has {size >> 20} MB", expected=f"a tokenizer of at most {LARGEST_FILE >> 20}")
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """A JSON object from a file of bearable size."""
+    content = read_limited(path)
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        raise DataError(f"{path} is not valid JSON", advice="is it complete?") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{path} is JSON, but no table")
+    return found
+
+
+def end_names(folder: Path) -> list[str]:
+    """What Hugging Face's small files call the token that ends a text."""
+    tokens = []
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (folder / name).is_file():
+            token = read_table(folder / name).get("eos_token")
+            tokens.append(token.get("content") if isinstance(token, dict) else token)
+    return [token for token in tokens if isinstance(token, str)]
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,0 +1,75 @@
+"""`weft import`, `weft export`: models from Hugging Face, and back to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+
+def import_(
+    source: Annotated[str, typer.Argument(metavar="HF_DIR", help="A Hugging Face folder, or owner/name on its hub.")],
+    out: Annotated[str, typer.Option(help="Directory of the new run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Make a run of a model that comes from Hugging Face.
+
+    Example:  weft import models/gpt2 --out runs/gpt2
+    """
+    from weft.tasks.transfer import import_model
+
+    made = import_model(source, out)
+    if as_json:
+        typer.echo(json.dumps(made))
+        return
+    tokenizer = f"a {made['tokenizer']} tokenizer" if made["tokenizer"] else "no tokenizer"
+    typer.echo(
+        f"Imported {source} ({made['layout']}, {made['parameters'] / 1e6:.2f} M parameters, vocabulary "
+        f"{made['vocab_size']:,}, {made['max_length']:,} tokens at a time, {tokenizer}) into {out}"
+    )
+    _notes(made["notes"])
+    if made["tokenizer"]:
+        typer.echo(f'Try:  weft generate {out} "Once upon a time"')
+    else:
+        typer.echo(f'Try in Python:  weft.load("{out}").model(ids)')
+
+
+def export(
+    run: Annotated[str, typer.Argument(help="The directory of the run.")],
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to make.")],
+    to: Annotated[str, typer.Option(help="hf: a folder for Hugging Face's transformers.")] = "hf",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Write a run for Hugging Face, with a certificate that it is the same model.
+
+    Example:  weft export runs/generate-book-1 book-hf --to hf
+    """
+    from weft.tasks.transfer import export_run
+
+    certificate = export_run(run, folder, to=to)
+    if as_json:
+        typer.echo(json.dumps(certificate))
+        return
+    typer.echo(f"Exported {run} to {folder} as {certificate['architecture']}.")
+    _notes(f"left out: {what}" for what in certificate["left_out"])
+    typer.echo(
+        f"Certificate: read again, the weights are {certificate['weights']} and logits differ by "
+        f"{certificate['difference']:.2g}; {_compared(certificate['transformers'])}."
+    )
+    typer.echo(
+        "Try in Python:  from transformers import AutoModelForCausalLM\n"
+        f'                AutoModelForCausalLM.from_pretrained("{folder}")'
+    )
+
+
+def _compared(theirs: dict[str, Any]) -> str:
+    if "not_compared" in theirs:
+        return f"not compared: {theirs['not_compared']}"
+    ids = ", token ids are equal" if "texts_tokenised" in theirs else ""
+    return f"in transformers {theirs['version']} logits differ by at most {theirs['difference']:.2g}{ids}"
+
+
+def _notes(notes: Any) -> None:
+    for note in notes:
+        typer.echo(f"Note: {note}.")

@@ -1,0 +1,13 @@
+"""How large a vocabulary suits a text; apart from the rest of the plan, which needs torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def tokenizer_fields(kind: str | None, characters: int) -> dict[str, Any]:
+    """The tokenizer asked for; by default sub-words, with a vocabulary that grows with the text."""
+    if kind not in (None, "bpe"):
+        return {"kind": kind}
+    sizes = ((300_000, 512), (3_000_000, 1024), (30_000_000, 4096))
+    return {"kind": "bpe", "vocab_size": next((size for limit, size in sizes if characters < limit), 8192)}

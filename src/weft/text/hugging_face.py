@@ -1,0 +1,64 @@
+"""The tokenizer of a Hugging Face folder: `tokenizer.json`, or GPT-2's older `vocab.json` and `merges.txt`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.errors import DataError
+from weft.text.spelling import END
+from weft.text.tokenizer import Tokenizer, end_names, read_limited, read_table
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether one of the two forms is there."""
+    return (folder / "tokenizer.json").is_file() or (folder / "vocab.json").is_file()
+
+
+def read_folder(folder: Path, ends: Sequence[str | int] = ()) -> Tokenizer:
+    """Its tokenizer. What ends a text is told by name in the files beside it, else it is one of `ends`."""
+    if (folder / "tokenizer.json").is_file():
+        return Tokenizer.load(folder / "tokenizer.json", ends=ends)
+    if not has_tokenizer(folder):
+        raise DataError(
+            f"{folder} has no tokenizer that can be read",
+            expected="tokenizer.json, or vocab.json and merges.txt",
+            advice="where transformers is installed: AutoTokenizer.from_pretrained(…).save_pretrained(…) writes one",
+        )
+    settings = _from_old_files(folder)
+    ends = [*end_names(folder), *ends, END]
+    ids: dict[str, Any] = settings["model"]["vocab"]
+    settings["added_tokens"] = [_special(name, ids[name]) for name in dict.fromkeys(ends) if name in ids]
+    return Tokenizer.from_json(json.dumps(settings), name=str(folder / "vocab.json"), ends=ends)
+
+
+def _from_old_files(folder: Path) -> dict[str, Any]:
+    """GPT-2's two files as the settings of a byte-level BPE."""
+    path = folder / "merges.txt"
+    if not path.is_file():
+        raise DataError(f"{folder} has vocab.json and no merges.txt", expected="both, or a tokenizer.json")
+    content = read_limited(path)
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not UTF-8 text") from None
+    merges = [line.rstrip("\r").split(" ") for line in lines[lines[0].startswith("#version") :] if line.strip()]
+    if any(len(pair) != 2 for pair in merges):
+        raise DataError(f"{path} has a line that is no pair of tokens", expected="two tokens on each line")
+    config = read_table(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {
+        "version": "1.0",
+        "normalizer": None,
+        "pre_tokenizer": level | {"add_prefix_space": config.get("add_prefix_space") is True},
+        "post_processor": None,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": read_table(folder / "vocab.json"), "merges": merges},
+    }
+
+
+def _special(name: str | int, number: int) -> dict[str, Any]:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": name, "special": True, **flags}
