@@ -8,7 +8,7 @@ import torch
 
 from weft.errors import ConfigError
 from weft.generation import GenerationConfig, generate, packed
-from weft.generation.packing import BFloat16Map, Float32Map, Int8Map, JoinedAttention
+from weft.generation.packing import Arena, BFloat16Map, Float32Map, Int8Map, JoinedAttention
 from weft.models import GPTConfig
 from weft.models.gpt import gpt2
 from weft.text import TokenizerConfig
@@ -61,7 +61,7 @@ def test_rounded_matrices_are_used_exactly(weights, unit, rows):
     """The loop and torch give the product with the rounded matrix, which is as near as its form allows."""
     torch.manual_seed(2)
     plain = torch.nn.Linear(33, 70)
-    form = {"bf16": BFloat16Map, "int8": Int8Map}[weights](plain)
+    form = {"bf16": BFloat16Map, "int8": Int8Map}[weights](plain, Arena())
     wanted = plain.weight.abs() if weights == "bf16" else plain.weight.abs().amax(1, keepdim=True)
     assert ((form.matrix() - plain.weight).abs() <= wanted * unit * 1.001).all()
     x = torch.randn(rows, 1, 33)
@@ -119,14 +119,14 @@ import importlib.util
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "numba" else find(name, *rest)
 import torch
-from weft.generation.packing import Int8Map, packed
+from weft.generation.packing import Arena, Int8Map, packed
 from weft.models import GPTConfig
 torch.manual_seed(1)
 model = GPTConfig(vocab_size=50, width=32, depth=1, zero_outputs=False).build().eval()
 quick = packed(model, "int8")
 tokens = torch.randint(0, 50, (2, 7))
 with torch.no_grad():
-    rounded = Int8Map(model.head).matrix()
+    rounded = Int8Map(model.head, Arena()).matrix()
     assert torch.equal(quick.head.weight, rounded)
     assert 0 < (quick(tokens) - model(tokens)).abs().max() < 0.1
 print("fine")
@@ -143,4 +143,4 @@ def test_float32_maps_in_all_sizes():
             plain = torch.nn.Linear(inputs, outputs, bias=bias)
             for rows in (1, 2, 8, 9, 64, 65):
                 x = torch.randn(rows, 1, inputs)
-                torch.testing.assert_close(Float32Map(plain)(x), plain(x).detach(), atol=1e-5, rtol=1e-5)
+                torch.testing.assert_close(Float32Map(plain, Arena())(x), plain(x).detach(), atol=1e-5, rtol=1e-5)

@@ -71,6 +71,12 @@ class KeyValueCache:
         return None if self._value is None else self._value[:, :, : self.length]
 
     @property
+    def tables(self) -> tuple[Float[Tensor, "B G C K"], Float[Tensor, "B G C W"]]:
+        """The whole tables with room for more; only the first `length` slots are filled."""
+        assert self._key is not None and self._value is not None
+        return self._key, self._value
+
+    @property
     def keep(self) -> Bool[Tensor, "B S"] | None:
         return None if self._keep is None else self._keep[:, : self.length]
 

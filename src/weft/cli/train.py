@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -31,6 +31,12 @@ def train(
     validation: Annotated[list[str] | None, typer.Option(help="Text to hold out instead of the last tenth.")] = None,
     test: Annotated[
         list[str] | None, typer.Option(help="Text to measure the best weights on, at the very end.")
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="RUN|HF_DIR", help="Begin with the weights of another model.")
+    ] = None,
+    freeze: Annotated[
+        str | None, typer.Option(metavar="N|embeddings", help="What keeps its weights: the first N layers.")
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Plan for this time. Default: 5")] = None,
     steps: Annotated[int | None, typer.Option(help="Train this many steps.")] = None,
@@ -71,6 +77,8 @@ def train(
         "device": device,
         "threads": threads,
         "out": out,
+        "start": from_,
+        "freeze": freeze,
     }
     request = make_request(words, options, task=task, config=config, changes=parse_changes(set_ or []))
     request.dry_run, request.started = dry_run, STARTED
@@ -103,6 +111,7 @@ def resume(
 def evaluate(
     run: Annotated[str, typer.Argument(help="The directory of the run.")],
     data: Annotated[list[str] | None, typer.Argument(help="Other text than the run's held-out part.")] = None,
+    weights: Annotated[str, typer.Option(help="Measure it with maps rounded to bf16 or int8.")] = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Measure how well a run predicts text: nats per token and bits per byte.
@@ -111,7 +120,7 @@ def evaluate(
     """
     from weft.tasks.run import load
 
-    metrics = load(run).evaluate(*(data or ()))
+    metrics = load(run).evaluate(*(data or ()), weights=cast("Any", weights))
     if as_json:
         typer.echo(json.dumps(metrics))
     else:

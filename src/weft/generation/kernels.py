@@ -14,11 +14,13 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import njit, prange, types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 logging.getLogger("numba").setLevel(logging.WARNING)
 Floats = NDArray[np.float32]
+Entries = NDArray[Any]  # float32, int16 (which is bfloat16) or int8
 OPTIONS: dict[str, Any] = {"parallel": True, "fastmath": {"reassoc", "contract", "nsz"}, "cache": True}
 
 
@@ -27,40 +29,65 @@ def use_threads() -> None:
     numba.set_num_threads(max(1, min(torch.get_num_threads(), os.cpu_count() or 1)))
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def times_float32(matrix: Floats, bias: Floats, x: Floats, out: Floats) -> None:
-    """out[m] = matrix · x[m] + bias, for matrix (N, D), bias (N), x (M, D), out (M, N)."""
-    rows, width = matrix.shape
-    for i in prange(rows):
-        for m in range(x.shape[0]):
-            total = np.float32(0)
-            for j in range(width):
-                total += matrix[i, j] * x[m, j]
-            out[m, i] = total + bias[i]
+def value(entry: Any) -> Any:
+    """An entry of a matrix as float32, whatever form it is kept in."""
+
+
+@overload(value)
+def _value(entry):  # type: ignore[no-untyped-def]
+    """numba picks one by the type of the entry; it wants the same bare names everywhere."""
+
+    def upper_half(entry):  # type: ignore[no-untyped-def]
+        return np.int32(np.int32(entry) << 16).view(np.float32)
+
+    def number(entry):  # type: ignore[no-untyped-def]
+        return np.float32(entry)
+
+    return upper_half if entry == types.int16 else number  # bfloat16 is the upper half of a float32
 
 
 @njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def times_bfloat16(matrix: NDArray[np.int16], bias: Floats, x: Floats, out: Floats) -> None:
-    """The same for a matrix in bfloat16, which is the upper half of a float32."""
+def times_one(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Floats) -> None:
+    """out = matrix · x · scale + bias for a matrix (N, D) in any form, scale and bias (N), x (D), out (N)."""
     rows, width = matrix.shape
     for i in prange(rows):
-        for m in range(x.shape[0]):
-            total = np.float32(0)
-            for j in range(width):
-                total += np.int32(np.int32(matrix[i, j]) << 16).view(np.float32) * x[m, j]
-            out[m, i] = total + bias[i]
+        total = np.float32(0)
+        for j in range(width):
+            total += value(matrix[i, j]) * x[j]
+        out[i] = total * scale[i] + bias[i]
 
 
 @njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def times_int8(matrix: NDArray[np.int8], scale: Floats, bias: Floats, x: Floats, out: Floats) -> None:
-    """The same for a matrix of whole numbers and a scale for each of its rows."""
+def times_some(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Floats) -> None:
+    """The same for several x (M, D) and out (M, N): four rows of the matrix by two of x at a time, so that what is
+    loaded is used more than once. Both must have at least that many; at the end some are done twice."""
     rows, width = matrix.shape
-    for i in prange(rows):
-        for m in range(x.shape[0]):
-            total = np.float32(0)
+    count = x.shape[0]
+    for block in prange((rows + 3) // 4):
+        i = min(4 * block, rows - 4)
+        for pair in range((count + 1) // 2):
+            m = min(2 * pair, count - 2)
+            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = np.float32(0)
             for j in range(width):
-                total += np.float32(matrix[i, j]) * x[m, j]
-            out[m, i] = total * scale[i] + bias[i]
+                x0, x1 = x[m, j], x[m + 1, j]
+                a, b = value(matrix[i, j]), value(matrix[i + 1, j])
+                c, d = value(matrix[i + 2, j]), value(matrix[i + 3, j])
+                a0 += a * x0
+                a1 += a * x1
+                b0 += b * x0
+                b1 += b * x1
+                c0 += c * x0
+                c1 += c * x1
+                d0 += d * x0
+                d1 += d * x1
+            out[m, i] = a0 * scale[i] + bias[i]
+            out[m, i + 1] = b0 * scale[i + 1] + bias[i + 1]
+            out[m, i + 2] = c0 * scale[i + 2] + bias[i + 2]
+            out[m, i + 3] = d0 * scale[i + 3] + bias[i + 3]
+            out[m + 1, i] = a1 * scale[i] + bias[i]
+            out[m + 1, i + 1] = b1 * scale[i + 1] + bias[i + 1]
+            out[m + 1, i + 2] = c1 * scale[i + 2] + bias[i + 2]
+            out[m + 1, i + 3] = d1 * scale[i + 3] + bias[i + 3]
 
 
 @njit(**OPTIONS)  # type: ignore[untyped-decorator]

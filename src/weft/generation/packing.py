@@ -14,16 +14,20 @@ import functools
 import importlib.util
 import logging
 import math
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.blocks import TransformerLayer
-from weft.blocks.attention.base import EVERYTHING, Mask
+from weft.blocks.attention.base import Mask
 from weft.blocks.attention.heads import Attention
 from weft.blocks.attention.softmax import SoftmaxLookup, inverse_temperature
+from weft.blocks.cache import Cache, KeyValueCache
 from weft.errors import ConfigError, did_you_mean
 
 log = logging.getLogger(__name__)
@@ -48,10 +52,13 @@ def packed(model: nn.Module, weights: Weights = "float32") -> nn.Module:
             module.attention = JoinedAttention(module.attention)
             if has_loops and type(module.attention.lookup) is SoftmaxLookup:
                 module.attention.lookup = OneQueryLookup(module.attention.lookup)
+    arena = Arena()
     for module in list(quick.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear:
-                setattr(module, name, _pack(child, weights, has_loops))
+                setattr(module, name, _pack(child, weights, has_loops, arena))
+            elif type(child) is nn.Dropout:
+                setattr(module, name, nn.Identity())
     return quick
 
 
@@ -73,8 +80,8 @@ def _on_processor(model: nn.Module) -> bool:
     return all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
 
 
-def _pack(map_: nn.Linear, weights: Weights, has_loops: bool) -> nn.Module:
-    form: PackedMap = {"float32": Float32Map, "bf16": BFloat16Map, "int8": Int8Map}[weights](map_)
+def _pack(map_: nn.Linear, weights: Weights, has_loops: bool, arena: Arena) -> nn.Module:
+    form: PackedMap = {"float32": Float32Map, "bf16": BFloat16Map, "int8": Int8Map}[weights](map_, arena)
     if has_loops:
         return form
     plain = nn.Linear(map_.in_features, map_.out_features, bias=False, device="meta")
@@ -104,122 +111,130 @@ class JoinedAttention(Attention):
 
 
 class OneQueryLookup(SoftmaxLookup):
-    """Softmax attention that takes a loop of our own when there is one query a row and all keys are seen."""
+    """Softmax attention that takes a loop of our own when one query a row sees all that the cache holds."""
 
     def __init__(self, plain: SoftmaxLookup) -> None:
         super().__init__(beta=plain.beta, dropout=0.0)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask = EVERYTHING) -> Tensor:
+    def recall(self, query: Tensor, key: Tensor | None, value: Tensor | None, mask: Mask, cache: Cache) -> Tensor:
         beta = inverse_temperature(self.beta, query)
-        seen = mask.is_everything or mask.is_causal_only
-        if query.shape[2] != 1 or not seen or beta == 0 or math.isinf(beta):
-            return super().forward(query, key, value, mask)
-        keys, values = _whole_table(key), _whole_table(value)
-        if keys is None or values is None:
-            return super().forward(query, key, value, mask)
-        out = torch.empty(query.shape[0], query.shape[1], value.shape[3])
-        asked = query.detach()[:, :, 0].contiguous().numpy()
-        kernels().attend(asked, keys.numpy(), values.numpy(), key.shape[2], beta, out.numpy())
+        plain = query.shape[2] == 1 and mask.is_causal_only and 0 < beta < math.inf
+        if not plain or key is None or value is None or type(cache) is not KeyValueCache:
+            return super().recall(query, key, value, mask, cache)
+        cache.extend(key, value)
+        if cache.keep is not None or torch.is_grad_enabled():  # ragged rows, or tables that autograd may hold
+            return self(query, cache.key, cache.value, replace(mask, keep=cache.keep))
+        keys, values = cache.tables
+        out = torch.empty(query.shape[0], query.shape[1], values.shape[3])
+        asked = query[:, :, 0].contiguous().numpy()
+        kernels().attend(asked, keys.numpy(), values.numpy(), cache.length, beta, out.numpy())
         return out[:, :, None]
 
 
-def _whole_table(part: Tensor) -> Tensor | None:
-    """The table (B, G, capacity, K) whose first slots `part` (B, G, S, K) shows, so that the loop gets plain memory."""
-    batch, groups, _, width = part.shape
-    slots = part.stride(1) // width
-    if part.stride() != (groups * slots * width, slots * width, width, 1):
-        return None
-    needed = (part.storage_offset() + batch * groups * slots * width) * part.element_size()
-    if part.untyped_storage().nbytes() < needed:
-        return None
-    return part.detach().as_strided((batch, groups, slots, width), part.stride())
+class Arena:
+    """Memory in large blocks, which the system backs by huge pages: fewer addresses to look up while reading."""
+
+    BLOCK = 64 << 20
+
+    def __init__(self) -> None:
+        self.block = np.empty(0, dtype=np.uint8)
+
+    def keep(self, tensor: Tensor) -> NDArray[Any]:
+        """A copy of the tensor in the arena, as numpy sees it."""
+        given = tensor.cpu().numpy()
+        if given.nbytes > self.block.nbytes:
+            self.block = np.empty(max(self.BLOCK, given.nbytes), dtype=np.uint8)
+        room, self.block = self.block[: given.nbytes], self.block[-(-given.nbytes // 64) * 64 :]
+        copy = room.view(given.dtype).reshape(given.shape)
+        copy[...] = given
+        return copy
 
 
 class PackedMap(nn.Module):
-    """x·Wᵀ + bias with the matrix in a form of its own; many rows at once go through torch."""
+    """x·Wᵀ + bias with the matrix in a form of its own; many rows at once go through torch.
 
-    loop_rows = 16  # with more rows than this, arithmetic counts and torch's product is faster
+    table   (N, D) the matrix as the loops read it
+    scales  (N) what each of its rows is multiplied by
+    """
 
-    def __init__(self, map_: nn.Linear) -> None:
+    LOOPED = 16  # with more rows than this, arithmetic counts and torch's product is faster
+    FEWEST = 4  # outputs that the loop for several rows needs
+
+    def __init__(self, map_: nn.Linear, arena: Arena) -> None:
         super().__init__()
         self.in_features, self.out_features = map_.in_features, map_.out_features
         self.bias = None if map_.bias is None else map_.bias.detach()
         self.added = (torch.zeros(self.out_features) if self.bias is None else self.bias).cpu().numpy()
-        self.store(map_.weight.detach())
+        self.scales = np.ones(self.out_features, dtype=np.float32)
+        self.table = self.store(map_.weight.detach(), arena)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}"
 
-    def store(self, weight: Tensor) -> None:
-        """Keep the matrix (outputs, inputs)."""
+    def store(self, weight: Tensor, arena: Arena) -> NDArray[Any]:
+        """The table for a matrix (outputs, inputs)."""
         raise NotImplementedError
 
     def matrix(self) -> Tensor:
-        """The matrix in float32, as the loop sees it."""
-        raise NotImplementedError
-
-    def loop(self, x: Any, out: Any) -> None:
-        """Fill out (M, outputs) from x (M, inputs), both numpy."""
+        """The matrix in float32, as the loops see it."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.numel() // self.in_features
-        if rows > self.loop_rows:
-            return F.linear(x, self.matrix(), self.bias)
+        if rows > self.LOOPED or (rows > 1 and self.out_features < self.FEWEST):
+            return self.product(x, rows)
         out = torch.empty(*x.shape[:-1], self.out_features)
-        flat = x.detach().contiguous().view(rows, self.in_features)
-        self.loop(flat.numpy(), out.view(rows, self.out_features).numpy())
+        flat, filled = (x.detach() if x.requires_grad else x).contiguous(), out.view(rows, self.out_features).numpy()
+        if rows == 1:
+            loop, given, filled = kernels().times_one, flat.view(self.in_features).numpy(), filled[0]
+        else:
+            loop, given = kernels().times_some, flat.view(rows, self.in_features).numpy()
+        loop(self.table, self.scales, self.added, given, filled)
         return out
+
+    def product(self, x: Tensor, rows: int) -> Tensor:
+        """By torch, for many rows."""
+        return F.linear(x, self.matrix(), self.bias)
 
 
 class Float32Map(PackedMap):
-    """The matrix as it is."""
+    """The matrix as it is, shared with the model."""
 
-    loop_rows = 8
-
-    def store(self, weight: Tensor) -> None:
-        self.weight, self.table = weight, weight.cpu().numpy()
+    def store(self, weight: Tensor, arena: Arena) -> NDArray[Any]:
+        self.weight = weight.contiguous()
+        return self.weight.cpu().numpy()
 
     def matrix(self) -> Tensor:
         return self.weight
 
-    def loop(self, x: Any, out: Any) -> None:
-        kernels().times_float32(self.table, self.added, x, out)
-
-    def forward(self, x: Tensor) -> Tensor:
-        rows = x.numel() // self.in_features
-        if not self.loop_rows < rows <= 64:
-            return super().forward(x)
+    def product(self, x: Tensor, rows: int) -> Tensor:
+        if rows > 64:
+            return super().product(x, rows)
         # with a few dozen rows, the product is faster the other way round: the large matrix first
-        product = torch.mm(self.weight, x.reshape(rows, self.in_features).t()).t()
-        product = product if self.bias is None else product + self.bias
-        return product.reshape(*x.shape[:-1], self.out_features)
+        turned = torch.mm(self.weight, x.reshape(rows, self.in_features).t()).t()
+        turned = turned if self.bias is None else turned + self.bias
+        return turned.reshape(*x.shape[:-1], self.out_features)
 
 
 class BFloat16Map(PackedMap):
     """Half the bytes: the upper half of every float32, rounded to nearest."""
 
-    def store(self, weight: Tensor) -> None:
-        self.halves = weight.bfloat16()
-        self.table = self.halves.view(torch.int16).cpu().numpy()
+    def store(self, weight: Tensor, arena: Arena) -> NDArray[Any]:
+        self.device = weight.device
+        return arena.keep(weight.contiguous().bfloat16().view(torch.int16))
 
     def matrix(self) -> Tensor:
-        return self.halves.float()
-
-    def loop(self, x: Any, out: Any) -> None:
-        kernels().times_bfloat16(self.table, self.added, x, out)
+        return torch.from_numpy(self.table).view(torch.bfloat16).float().to(self.device)
 
 
 class Int8Map(PackedMap):
     """A quarter of the bytes: whole numbers, and one scale for each row."""
 
-    def store(self, weight: Tensor) -> None:
-        self.scale = weight.abs().amax(1).clamp(min=1e-30) / STEPS
-        self.whole = (weight / self.scale[:, None]).round_().to(torch.int8)
-        self.table, self.scales = self.whole.cpu().numpy(), self.scale.cpu().numpy()
+    def store(self, weight: Tensor, arena: Arena) -> NDArray[Any]:
+        scale = weight.abs().amax(1).clamp(min=1e-30) / STEPS
+        self.scales, self.device = scale.cpu().numpy(), weight.device
+        return arena.keep((weight / scale[:, None]).round_().to(torch.int8))
 
     def matrix(self) -> Tensor:
-        return self.whole.float().mul_(self.scale[:, None])
-
-    def loop(self, x: Any, out: Any) -> None:
-        kernels().times_int8(self.table, self.scales, self.added, x, out)
+        whole = torch.from_numpy(self.table).float().mul_(torch.from_numpy(self.scales)[:, None])
+        return whole.to(self.device)

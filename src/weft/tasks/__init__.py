@@ -9,13 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.tasks.generate import GenerateConfig, resume_generate, train_generate
+    from weft.tasks.generate import resume_generate, train_generate
+    from weft.tasks.preparation import GenerateConfig
     from weft.tasks.request import Request
     from weft.tasks.run import Run, load
     from weft.tasks.training import train
 
 _HOME = {
-    "GenerateConfig": "generate",
+    "GenerateConfig": "preparation",
     "Request": "request",
     "Run": "run",
     "load": "run",

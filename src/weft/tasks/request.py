@@ -51,6 +51,8 @@ class Request:
     device: str = field(default_factory=default_device)
     threads: int | None = None
     out: str | None = None
+    start: str | None = None
+    freeze: int | str | None = None
     recipe: Recipe = NO_RECIPE
     changes: dict[str, Any] = field(default_factory=dict)
     dry_run: bool = False
@@ -71,11 +73,25 @@ class Request:
             raise ConfigError(f"the device {self.device} is not available here", expected="cpu")
         if self.out is not None:
             RunDirectory(self.out).check_free()
-        self.apply("tokenizer", TokenizerConfig.pick(self.tokenizer or "bpe"))
-        family, fields = preset(self.model)
-        self.apply("model", ModelConfig.pick({"kind": family, "vocab_size": 512, **fields}))
-        self.apply("training", TrainingConfig(steps=1, batch=1))
+        if self.start is None:
+            self.apply("tokenizer", TokenizerConfig.pick(self.tokenizer or "bpe"))
+            family, fields = preset(self.model)
+            self.apply("model", ModelConfig.pick({"kind": family, "vocab_size": 512, **fields}))
+        elif self.tokenizer is not None or self.model != "gpt" or self._says("tokenizer"):
+            raise ConfigError(
+                f"--from {self.start} with a model or tokenizer of its own",
+                expected="neither: both come with the weights",
+            )
+        self.training_config(TrainingConfig(steps=1, batch=1))
         self.data_config()
+
+    def _says(self, section: str) -> bool:
+        return any(key.startswith(section + ".") for key in (*self.recipe.settings, *self.changes))
+
+    def training_config(self, planned: TrainingConfig) -> TrainingConfig:
+        """The plan with what the user says about training."""
+        frozen = {} if self.freeze is None else {"freeze": self.freeze}
+        return self.apply("training", planned.override(frozen))
 
     def data_config(self) -> DataConfig:
         """Which texts, and how they are split."""

@@ -22,7 +22,7 @@ from weft.generation import GenerationConfig, Sample, Weights, generate, is_wort
 from weft.models import GPTConfig, ModelConfig
 from weft.tasks.environment import check_fits
 from weft.tasks.evaluation import evaluate_text
-from weft.tasks.generate import GenerateConfig, check_model
+from weft.tasks.preparation import GenerateConfig, check_model
 from weft.tasks.sources import DataConfig, Source, read_source
 from weft.text import Corpus, Tokenizer
 

@@ -25,6 +25,7 @@ class DataConfig(Config):
     validation: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     held_out: Share = 0.1
+    length: Size | None = None
     fingerprint: str = ""
     characters: int = 0
     bytes: int = 0

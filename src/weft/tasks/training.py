@@ -11,7 +11,8 @@ from typing import Any
 
 from weft.checkpoints.files import write_text
 from weft.errors import ConfigError
-from weft.tasks.generate import cache_folder, train_generate
+from weft.tasks.generate import train_generate
+from weft.tasks.preparation import cache_folder
 from weft.tasks.request import Request, make_request
 from weft.tasks.run import Run
 
@@ -33,7 +34,8 @@ def train(
     """Train and return the run: `weft.train("generate", "book.txt", minutes=5)`.
 
     `data` is a path, several paths, "demo", or a list of texts; so are the options `validation` and `test`. The
-    other options are those of `weft train` (model, tokenizer, minutes, steps, epochs, seed, device, threads, out).
+    other options are those of `weft train` (model, tokenizer, minutes, steps, epochs, seed, device, threads, out,
+    freeze, and `start` for its --from).
     `config="recipe.toml"` gives all of that from a file, and `set={"model.width": 128}` sets anything else.
     """
     started = time.perf_counter()

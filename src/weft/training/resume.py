@@ -76,12 +76,12 @@ def save_state(trainer: Trainer, checkpoint: Checkpoint) -> None:
     trainer.ranks.wait()
 
 
-def restore_state(trainer: Trainer) -> None:
-    """Take up the newest sound checkpoint, or begin."""
+def restore_state(trainer: Trainer) -> bool:
+    """Take up the newest sound checkpoint, or begin; says whether there was one."""
     checkpoint = load_newest(trainer.run.checkpoints)
     if checkpoint is None:
         trainer.log.rewind(0)
-        return
+        return False
     check_identity(checkpoint.state["identity"], trainer.identity)
     load_model_tensors(trainer, checkpoint.tensors["model"])
     load_optimizer_tensors(trainer, checkpoint.tensors["optimizer"])
@@ -90,6 +90,7 @@ def restore_state(trainer: Trainer) -> None:
     trainer.log.rewind(checkpoint.state["metrics_bytes"])
     if trainer.pace is not None:
         trainer.pace.skip(trainer.progress.step, trainer.schedule.total)
+    return True
 
 
 def check_identity(recorded: dict[str, Any], now: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ class TrainingConfig(Config):
     patience           evaluations without a better one after which training stops (None: never)
     sharded            under torchrun, parameters are divided among the processes (for AdamW)
     precision          of the products; weights and sums stay float32. A plan measures which is faster
+    freeze             what does not learn: "embeddings", or a number: those and that many first layers
     minutes            the wall-clock time this run was planned for, if it was
     """
 
@@ -39,6 +40,7 @@ class TrainingConfig(Config):
     device: str = "cpu"
     sharded: bool = False
     precision: Literal["float32", "bf16"] = "float32"
+    freeze: Count | Literal["embeddings"] | None = None
 
     def check(self) -> None:
         if self.warmup + self.decay > 1:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from weft.checkpoints import RunDirectory
 from weft.errors import ConfigError, DataError
 from weft.training.distributed import ALONE, Ranks, shard, whole
+from weft.training.freezing import freeze
 from weft.training.pace import Pace
 from weft.training.resume import Log, capture_state, restore_state, save_state
 from weft.training.schedule import Schedule
@@ -75,12 +76,14 @@ class Trainer:
         self.samples, self.loss, self.evaluate, self.on_step = samples, loss, evaluate, on_step
         self.pace = pace
         self.identity: dict[str, Any] = {}  # what the run is: a checkpoint of another one is refused
+        self.saves_start = False  # the weights came from elsewhere: the first checkpoint is of step 0
         self.device = torch.device(settings.device)
         self.sharded = settings.sharded and ranks.world > 1
         if self.sharded:
             if settings.batch % ranks.world:
                 raise ConfigError(f"a batch of {settings.batch} over {ranks.world} processes", expected="equal parts")
             shard(model, ranks, self.device)
+        freeze(model, settings.freeze)
         self.optimizer = settings.optimizer.build(model)
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.schedule = Schedule(settings.steps, settings.warmup, settings.decay)
@@ -91,7 +94,11 @@ class Trainer:
 
     def train(self) -> Outcome:
         """From where it stands to the end, an early stop or a signal; saves on the way and at the end."""
-        restore_state(self)
+        found = restore_state(self)
+        if self.progress.finished and not self._is_extended():
+            return Outcome(self.progress, "finished")
+        if self.saves_start and not found:
+            save_state(self, capture_state(self))
         with StopRequest() as stop:
             while self.progress.step < self.schedule.total:
                 self._decide_pace()
@@ -113,6 +120,13 @@ class Trainer:
                 if signalled and not last:
                     return Outcome(self.progress, "signal")
         return Outcome(self.progress, "finished")
+
+    def _is_extended(self) -> bool:
+        """Whether a finished run was asked to go on from here; its patience then begins anew."""
+        extended = any(new_curve and at == self.progress.step for at, _, new_curve in self.schedule.changes)
+        if extended:
+            self.progress.since_best = 0
+        return extended
 
     @staticmethod
     def _due(step: int, every: int) -> bool:

@@ -1,0 +1,158 @@
+"""`--from` and `--freeze`: training that begins with the weights of a run or of a Hugging Face folder."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft as package
+from training_setup import digest, text, train_words, weft
+from weft.checkpoints.files import read_tensors
+from weft.errors import ConfigError, WeightsError
+from weft.models import GPTConfig
+from weft.training.freezing import freeze
+
+KILL_AT = str(Path(__file__).with_name("kill_at.py"))
+FURTHER = ["--threads", "1", "--set", "training.batch=4", "--set", "training.checkpoint_every=5"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A book, another one in other words, and a run that knows the first."""
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "book.txt").write_text(text(2000))
+    (folder / "other.txt").write_text(text(1500, seed=3).upper())
+    weft(*train_words("book.txt", "first", 40), cwd=folder)
+    return folder
+
+
+def more(out, *words, steps=12, start="first"):
+    return ["train", "generate", "other.txt", "--from", start, "--steps", str(steps), "--out", out, *FURTHER, *words]
+
+
+def weights_of(run):
+    return read_tensors(run / "model.safetensors")
+
+
+def test_it_begins_where_the_other_ended(folder):
+    weft(*more("begun"), cwd=folder)
+    first, start = (
+        weights_of(folder / "first"),
+        read_tensors(folder / "begun" / "checkpoints" / "step-5" / "model.safetensors"),
+    )
+    assert set(first) == set(start)
+    moved = max(float((first[name] - start[name]).abs().max()) for name in first)
+    assert 0 < moved < 0.01  # five small steps from there, not a fresh start
+    config = json.loads((folder / "begun" / "config.json").read_text())
+    assert config["start"] == "first" and config["tokenizer"] is None
+    assert config["training"]["optimizer"]["kind"] == "adamw"
+    assert (folder / "begun" / "tokenizer.json").read_text() == (folder / "first" / "tokenizer.json").read_text()
+
+
+def test_it_learns_faster_than_from_scratch(folder):
+    """On the text the first run knows: a few steps from there beat as many from nothing."""
+    words = ["train", "generate", "book.txt", "--steps", "5", "--json", "--threads", "1"]
+    started = weft(*words, "--from", "first", "--out", "again", cwd=folder).stdout
+    fresh = weft(*train_words("book.txt", "fresh", 5, "--json"), cwd=folder).stdout
+    losses = [json.loads(out.splitlines()[-1])["validation_loss"] for out in (started, fresh)]
+    assert losses[0] < losses[1] - 0.5
+
+
+@pytest.mark.parametrize(("point", "count"), [("save", 1), ("step", 3), ("rename", 4), ("step", 9)])
+def test_killed_and_resumed_it_ends_with_the_same_bytes(folder, tmp_path, point, count):
+    if not (folder / "whole").exists():
+        weft(*more("whole"), cwd=folder)
+    out = f"killed-{point}-{count}"
+    words = [sys.executable, KILL_AT, point, str(count), *more(out)]
+    killed = subprocess.run(
+        words, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, check=False
+    )
+    assert killed.returncode == -9
+    if point == "step":  # once the first checkpoint stands, the other model may be gone
+        shutil.move(folder / "first", tmp_path / "first")
+    try:
+        weft("resume", out, cwd=folder)
+    finally:
+        if point == "step":
+            shutil.move(tmp_path / "first", folder / "first")
+    assert digest(folder / out) == digest(folder / "whole")
+
+
+def test_frozen_parts_keep_their_weights(folder):
+    weft(*more("frozen", "--freeze", "1"), cwd=folder)
+    before, after = weights_of(folder / "first"), weights_of(folder / "frozen")
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert same == {name for name in before if name.startswith(("tokens.", "layers.0."))}
+    weft(*more("embeddings", "--freeze", "embeddings"), cwd=folder)
+    after = weights_of(folder / "embeddings")
+    assert {name for name in before if torch.equal(before[name], after[name])} == {"tokens.weight"}
+
+
+def test_from_a_hugging_face_folder(folder):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 32, "vocab_size": 300}
+    transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).save_pretrained(folder / "hf")
+    package.load(folder / "first").tokenizer.save(folder / "hf" / "tokenizer.json")
+    weft(*more("tuned", "--set", "data.length=8", start="hf"), cwd=folder)
+    before, after = package.load(folder / "hf").model, package.load(folder / "tuned").model
+    assert type(before) is type(after)
+    assert 0 < (before.tokens.weight - after.tokens.weight).abs().max() < 0.05
+    assert package.load(folder / "tuned").generate("THE", max_tokens=4, temperature=0.0)
+
+
+def test_settings_that_keep_the_shapes_may_change(folder):
+    weft(*more("dropped", "--set", "model.dropout=0.3", "--set", "model.attention.kind=hard"), cwd=folder)
+    assert package.load(folder / "dropped").model_config.attention.kind == "hard"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "model.width=32"], "do not fit"),
+        (["--tokenizer", "bpe"], "come with the weights"),
+        (["--model", "gpt2"], "come with the weights"),
+        (["--freeze", "9"], "at most 2"),
+        (["--freeze", "head"], "freeze"),
+    ],
+)
+def test_what_cannot_be_is_refused(folder, words, said):
+    refused = weft(*more("refused", *words), cwd=folder, check=False)
+    assert refused.returncode in (1, 2) and said in refused.stderr
+    assert len(refused.stderr.strip().splitlines()[-3:]) <= 3 and "Traceback" not in refused.stderr
+    assert not (folder / "refused").exists()
+
+
+def test_a_start_that_is_none(folder):
+    refused = weft(*more("refused", start="nowhere"), cwd=folder, check=False)
+    assert refused.returncode == 2 and "no such folder" in refused.stderr
+
+
+def test_nothing_to_resume_in_an_imported_run(folder):
+    if not (folder / "hf").exists():
+        pytest.skip("needs the Hugging Face folder of another test")
+    weft("import", "hf", "--out", "imported", cwd=folder)
+    refused = weft("resume", "imported", cwd=folder, check=False)
+    assert refused.returncode == 1 and "--from" in refused.stderr
+
+
+def test_freezing_all_layers_leaves_the_head():
+    model = GPTConfig(vocab_size=9, width=8, depth=2).build()
+    freeze(model, 2)
+    assert [name for name, p in model.named_parameters() if p.requires_grad] == ["head.weight"]
+    tied = GPTConfig(vocab_size=9, width=8, depth=2, tied=True).build()
+    with pytest.raises(ConfigError, match="nothing to learn"):
+        freeze(tied, 2)
+
+
+def test_weights_that_do_not_fit_are_named(folder):
+    from weft.tasks.start import read_start
+
+    start = read_start(str(folder / "first"))
+    with pytest.raises(WeightsError, match="first"):
+        start.build(start.model.override({"depth": 3}))
