@@ -18,7 +18,7 @@ setup: $(READY)  ## the environment, with all extras and the peers that tests an
 
 quickstart: $(READY)  ## train on the embedded text for about a minute, with the loss falling
 	$(BIN)/weft tour
-	$(BIN)/weft train demo --minutes 1
+	$(BIN)/weft train demo --minutes 1 --sample "The function"
 
 test: $(READY)  ## the quick tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"

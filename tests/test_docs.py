@@ -91,7 +91,8 @@ def small(words):
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
-    return [*kept[:1], *SMALL, *kept[1:]]
+    sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
+    return [*kept[:1], *sizes, *kept[1:]]
 
 
 @pytest.fixture
@@ -104,8 +105,11 @@ def desk(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
 def test_commands_work(page, desk):
-    """All commands of a page, in order, in one folder."""
-    for command, output in commands(page):
+    """All commands of a page, in order, in one folder; a run that the page takes for granted is there."""
+    lines = list(commands(page))
+    if any("runs/book" in line for line, _ in lines) and not any("--out runs/book" in line for line, _ in lines):
+        check_weft_line(small(["train", "book.txt", "--out", "runs/book"]), "", desk)
+    for command, output in lines:
         words = shlex.split(command)
         if words[0] == "make":  # these run this very suite or set it up; their targets must exist
             makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -77,8 +77,16 @@ class Reporter:
             self.console.print(f"Warning: {event['text']}.")
         elif kind == "plan":
             self._plan(event)
+        elif kind == "sample":
+            self._sample(event)
         elif kind == "step":
             self._step(event)
+
+    def _sample(self, event: dict[str, Any]) -> None:
+        """What the model writes, with room around it."""
+        self._end_bar()
+        self.console.print(f"\nWhat it writes {event['when']} training, beginning with {event['prompt']!r}:")
+        self.console.print(event["prompt"] + event["text"] + "\n", markup=False)
 
     def _event_is_due(self, event: dict[str, Any]) -> bool:
         """At most one a second, but never without an evaluation or the end."""

@@ -45,6 +45,9 @@ def train(
     out: Annotated[str | None, typer.Option(help="Directory of the run. Default: runs/TASK-NAME-N")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: cuda if there is one")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
+    sample: Annotated[
+        str | None, typer.Option(metavar="PROMPT", help="Show what the model writes after it, before and after.")
+    ] = None,
     config: Annotated[
         str | None, typer.Option(metavar="RECIPE.toml", help="Settings from a file; options win over it.")
     ] = None,
@@ -79,6 +82,7 @@ def train(
         "out": out,
         "start": from_,
         "freeze": freeze,
+        "sample": sample,
     }
     request = make_request(words, options, task=task, config=config, changes=parse_changes(set_ or []))
     request.dry_run, request.started = dry_run, STARTED
@@ -170,6 +174,11 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
             told += f", {metrics['test_loss']:.4f} on the test text"
         bits = f"({metrics['bits_per_byte']:.4f} bits per byte)"
         typer.echo(f"Done in {event['seconds']:.0f} s: {told} {bits}, in {run.path}", err=True)
+        typer.echo(
+            f'Try:  weft generate {run.path} "Once upon a time"  ·  weft resume {run.path} --minutes 5\n'
+            f"      weft export {run.path} DIR  ·  and open {run.path / 'report.html'}",
+            err=True,
+        )
 
 
 def parse_changes(settings: list[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from weft.checkpoints import RunDirectory, load_newest
 from weft.checkpoints.files import read_json
 from weft.data import TokenFile, Windows
 from weft.errors import DataError
+from weft.generation import GenerationConfig, generate
 from weft.models import GPTConfig
 from weft.objectives import causal_loss
 from weft.tasks import planning
@@ -74,7 +75,7 @@ def train_generate(request: Request, report: Report) -> tuple[RunDirectory | Non
         run.write_file("README.md", run_readme(run.path))
         run.write_config({"task": "generate", **config.to_dict()})
     ranks.wait()
-    return run, _train(run, prepared, ranks, report, started=request.started, start=start)
+    return run, _train(run, prepared, ranks, report, request=request, start=start)
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,10 @@ def _train(
     ranks: Ranks,
     report: Report,
     *,
-    started: float | None = None,
+    request: Request | None = None,
     start: Start | None = None,
 ) -> Outcome:
-    """With `started`, the plan is fitted to the clock on the way; a resumed run keeps the plan as it is."""
+    """A new run, of a `request`, is fitted to the clock on the way; a resumed one keeps its plan as it is."""
     settings, texts, config = prepared.config.training, prepared.texts, prepared.config.model
     check_model(config, texts.tokenizer, str(run.config_file))
     report({"event": "phase", "name": "training"})
@@ -148,10 +149,10 @@ def _train(
         torch.manual_seed(settings.seed)
         model = _model_to_train(run, prepared.config, start).to(settings.device)
         pace = None
-        if settings.minutes is not None and started is not None:
+        if settings.minutes is not None and request is not None:
             assert isinstance(config, GPTConfig)
             evaluation = planning.seconds_to_evaluate(config, texts.judged, planning.machine_speed())
-            pace = Pace(started + 60 * settings.minutes - evaluation)
+            pace = Pace(request.started + 60 * settings.minutes - evaluation)
 
         def evaluate(tokens: TokenFile) -> dict[str, float]:
             # a sharded model runs on all ranks at once, so they cannot share the work
@@ -172,7 +173,13 @@ def _train(
         trainer.saves_start = prepared.config.start is not None
         trainer.identity = prepared.config.to_dict()
         trainer.identity["data"].pop("test")  # its content is in the fingerprint, and older runs have no such field
+        prompt = request.sample if request is not None and ranks.world == 1 else None
+        if prompt is not None:
+            report(_sample(model, texts.tokenizer, prompt) | {"when": "before"})
         outcome = trainer.train()
+        if prompt is not None and outcome.stopped_by != "signal":
+            load_model_tensors(trainer, run.read_model())
+            report(_sample(model, texts.tokenizer, prompt) | {"when": "after"})
         if texts.test is not None and outcome.stopped_by != "signal":
             report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
             load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
@@ -181,6 +188,12 @@ def _train(
             if ranks.is_first:
                 run.write_json(TEST_FILE, found | {"bits_per_byte": metrics["bits_per_byte"]})
         return outcome
+
+
+def _sample(model: nn.Module, tokenizer: Tokenizer, prompt: str) -> dict[str, Any]:
+    """What the model writes as it stands."""
+    text = generate(model, tokenizer, [prompt], GenerationConfig(max_tokens=60))[0].text
+    return {"event": "sample", "prompt": prompt, "text": text}
 
 
 def _model_to_train(run: RunDirectory, config: GenerateConfig, start: Start | None) -> nn.Module:

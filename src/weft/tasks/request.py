@@ -53,6 +53,7 @@ class Request:
     out: str | None = None
     start: str | None = None
     freeze: int | str | None = None
+    sample: str | None = None
     recipe: Recipe = NO_RECIPE
     changes: dict[str, Any] = field(default_factory=dict)
     dry_run: bool = False

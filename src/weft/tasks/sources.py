@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.config import Config, Share
+from weft.config import Config, Share, Size
 from weft.errors import ConfigError, DataError
 from weft.text import Corpus, demo_text
 
@@ -17,8 +17,9 @@ LEAST = 100
 class DataConfig(Config):
     """Paths of the texts (or "demo"), how much is held out, and what was found in them.
 
-    `validation` decides which weights are best, `test` only measures them at the very end. The fingerprint is
-    TRAIN, TRAIN/VALIDATION, TRAIN;TEST or TRAIN/VALIDATION;TEST.
+    `length` is how many tokens are read at a time (None: as many as the model can). `validation` decides which
+    weights are best, `test` only measures them at the very end. The fingerprint is TRAIN, TRAIN/VALIDATION,
+    TRAIN;TEST or TRAIN/VALIDATION;TEST.
     """
 
     train: tuple[str, ...]
