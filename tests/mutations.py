@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ["tests/blocks", "tests/conformance", "tests/parity/test_torch.py", "tests/analysis"]
+TESTS = {
+    "blocks": ["tests/blocks", "tests/conformance", "tests/parity/test_torch.py", "tests/analysis"],
+    "generation": ["tests/generation", "tests/parity/test_writing.py", "-m", "not slow"],
+}
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
 
@@ -26,6 +29,11 @@ class Mutant:
     file: str
     old: str
     new: str
+    package: str = "blocks"
+
+
+def writing(name: str, file: str, old: str, new: str) -> Mutant:
+    return Mutant(name, file, old, new, "generation")
 
 
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
@@ -71,8 +79,8 @@ MUTANTS = [
     Mutant("padding: garbage in a stack", "layer.py", "x = x.masked_fill(~mask.keep[..., None], 0.0)", "pass"),
     Mutant("heads: key/value heads in the wrong order", BASE, "kv.repeat_interleave(heads // groups, dim=1)",
            "kv.repeat(1, heads // groups, 1, 1)"),
-    Mutant("cross-attention reads itself", HEADS, "source = x if memory is None else memory\n        key",
-           "source = x\n        key"),
+    Mutant("cross-attention reads itself", HEADS, "source = x if memory is None else memory\n        return",
+           "source = x\n        return"),
     Mutant("hard: worst instead of best", "attention/hard.py", "(scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).argmax(-1)",
            "(scores if allowed is None else scores.masked_fill(~allowed, torch.inf)).argmin(-1)"),
     Mutant("hard: gradient through the choice is lost", "attention/hard.py", "(soft - soft.detach())",
@@ -88,27 +96,52 @@ MUTANTS = [
     Mutant("sinusoids: sine and cosine swapped", "position/sinusoidal.py", "[angles.sin(), angles.cos()]",
            "[angles.cos(), angles.sin()]"),
     Mutant("RMS norm takes the sum", "norm.py", "square().mean(-1", "square().sum(-1"),
+    writing("window: one token too many", "context.py", "-(-(count - context) // step) * step", "(count - context) // step * step"),
+    writing("window: never moves the caches", "context.py", "window_start(len(row), self.model.context) != start", "False"),
+    writing("window: steps of a whole context", "context.py", "max(1, context // 2)", "context"),
+    writing("ragged prompts: padding is read", "context.py", "ragged = bool((lengths < longest).any())", "ragged = False"),
+    writing("rows that go on keep the wrong caches", "context.py", "cache.select(index)", "pass"),
+    writing("top-p: one token too few", "sampling.py", "outside = before >= top_p", "outside = before + shares >= top_p"),
+    writing("top-p: the first look is enough", "sampling.py", "if bool(((found.logits - whole).exp().sum(-1) >= top_p).all()):", "if True:"),
+    writing("min-p: of all probability", "sampling.py", "found.logits.amax(-1, keepdim=True) + np.log", "found.logits.logsumexp(-1, keepdim=True) + np.log"),
+    writing("penalty rewards what is negative", "sampling.py", "values * penalty", "values / penalty"),
+    writing("temperature multiplies", "sampling.py", "/ (settings.temperature or 1.0)", "* (settings.temperature or 1.0)"),
+    writing("samples share their numbers", "generate.py", "default_rng([config.seed, sample.number])", "default_rng([config.seed, 0])"),
+    writing("tokens beyond the tokenizer", "generate.py", "reading.logits[:, : tokenizer.vocab_size].float()", "reading.logits.float()"),
+    writing("stop strings are shown in part", "text_stream.py", "cut = len(self._held) - kept", "cut = len(self._held)"),
+    writing("half characters are shown", "text_stream.py", "return self._decoder.decode(self.tokenizer.decode_bytes([token]))", "return self.tokenizer.decode([token])"),
+    writing("int8: scales are forgotten", "packing.py", ".mul_(torch.from_numpy(self.scales)[:, None])", ""),
+    writing("loops forget the bias", "kernels.py", "out[i] = total * scale[i] + bias[i]", "out[i] = total * scale[i]"),
+    writing("loop of several rows: the last ones", "kernels.py", "(rows + 3) // 4", "rows // 4"),
+    writing("loop of several rows: the odd one", "kernels.py", "(count + 1) // 2", "count // 2"),
+    writing("loop of attention: the wrong head", "kernels.py", "group = head // share", "group = head % groups"),
+    writing("loop of attention: one key too few", "kernels.py", "for s in range(length):\n            weight", "for s in range(length - 1):\n            weight"),
 ]  # fmt: skip
 
 
-def pytest_exit_code(source: Path) -> int:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *TESTS]
-    env = os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+def pytest_exit_code(source: Path, tests: list[str]) -> int:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
+    env = os.environ | {
+        "PYTHONPATH": str(source),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_CACHE_DIR": str(source / "numba"),
+    }
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False).returncode
 
 
 def try_mutant(mutant: Mutant | None) -> str:
-    """'killed', or what went wrong. Without a mutant: the tests must pass on a plain copy."""
+    """'killed', or what went wrong. Without a mutant: all these tests must pass on a plain copy."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
         if mutant is not None:
-            path = source / "weft" / "blocks" / mutant.file
+            path = source / "weft" / mutant.package / mutant.file
             text = path.read_text(encoding="utf-8")
             if text.count(mutant.old) != 1:
                 return f"STALE: its line stands {text.count(mutant.old)} times in {mutant.file}"
             path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        code = pytest_exit_code(source)
+        suites = TESTS.values() if mutant is None else [TESTS[mutant.package]]
+        code = max(pytest_exit_code(source, tests) for tests in suites)
     expected = PASSED if mutant is None else FAILED
     return "killed" if code == expected else "SURVIVED" if code == PASSED else f"BROKEN (pytest exit code {code})"
 

@@ -111,10 +111,22 @@ def test_the_best_weights_are_measured_and_not_the_last(folder, tmp_path, monkey
 def test_in_words(folder, tmp_path):
     result = weft(*with_test(str(tmp_path / "run")), cwd=folder)
     assert "700 are for the test at the end" in " ".join(result.stderr.split())
-    assert "on the test text (" in result.stderr.splitlines()[-1]
+    assert any("on the test text (" in line for line in result.stderr.splitlines() if line.startswith("Done"))
 
 
 def test_a_test_text_that_cannot_be_measured_on(folder, tmp_path):
     (tmp_path / "x.txt").write_text("x")
     result = weft("train", "book.txt", "--test", str(tmp_path / "x.txt"), "--dry-run", cwd=folder, check=False)
     assert result.returncode == 1 and "1 tokens of" in result.stderr
+
+
+def test_a_sample_before_and_after(folder, tmp_path):
+    done = weft(*train_words("book.txt", str(tmp_path / "run"), STEPS, "--sample", "The", "--json"), cwd=folder)
+    found = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "sample"]
+    assert [event["when"] for event in found] == ["before", "after"]
+    assert found[0]["text"] != found[1]["text"]
+    told = load(tmp_path / "run").generate("The", max_tokens=60)
+    assert found[1]["text"] == told  # of the weights that were kept
+    plain = weft(*train_words("book.txt", str(tmp_path / "plain"), STEPS), cwd=folder)
+    assert plain.returncode == 0
+    assert digest(tmp_path / "run") == digest(tmp_path / "plain"), "looking changes nothing"

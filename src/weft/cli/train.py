@@ -1,5 +1,7 @@
 """`weft train`, `weft resume`: learning, and going on with it."""
 
+# ruff: noqa: ARG001  (options are taken from the context, all at once)
+
 from __future__ import annotations
 
 import json
@@ -17,10 +19,15 @@ if TYPE_CHECKING:
     from weft.training import Outcome
 
 TASKS = ("generate", "fill", "classify", "translate", "embed")
+OPTIONS = (  # those that a request takes under the same name
+    *("model", "tokenizer", "validation", "test", "minutes", "steps", "epochs", "seed", "device", "threads", "out"),
+    *("freeze", "sample"),
+)
 STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
 
 
 def train(
+    context: typer.Context,
     data: Annotated[
         list[str] | None, typer.Argument(metavar="[TASK] DATA…", help="generate, then text files or folders; or demo")
     ] = None,
@@ -68,22 +75,8 @@ def train(
     from weft.tasks.generate import train_generate
     from weft.tasks.request import make_request
 
-    options = {
-        "model": model,
-        "tokenizer": tokenizer,
-        "validation": tuple(validation or ()),
-        "test": tuple(test or ()),
-        "minutes": minutes,
-        "steps": steps,
-        "epochs": epochs,
-        "seed": seed,
-        "device": device,
-        "threads": threads,
-        "out": out,
-        "start": from_,
-        "freeze": freeze,
-        "sample": sample,
-    }
+    options = {name: tuple(given) if isinstance(given, list) else given for name, given in context.params.items()}
+    options = {"start": from_} | {name: options[name] for name in OPTIONS}
     request = make_request(words, options, task=task, config=config, changes=parse_changes(set_ or []))
     request.dry_run, request.started = dry_run, STARTED
     with Reporter(as_json=as_json) as reporter:

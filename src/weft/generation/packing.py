@@ -198,11 +198,20 @@ class PackedMap(nn.Module):
 
 
 class Float32Map(PackedMap):
-    """The matrix as it is, shared with the model."""
+    """The matrix as it is. It moves into the arena, and the model's own parameter with it: memory is used once."""
+
+    def __init__(self, map_: nn.Linear, arena: Arena) -> None:
+        super().__init__(map_, arena)
+        if map_.weight.device.type == "cpu":
+            map_.weight.data = self.weight
 
     def store(self, weight: Tensor, arena: Arena) -> NDArray[Any]:
-        self.weight = weight.contiguous()
-        return self.weight.cpu().numpy()
+        if weight.device.type != "cpu":
+            self.weight = weight
+            return weight.cpu().numpy()
+        table = arena.keep(weight)
+        self.weight = torch.from_numpy(table)
+        return table
 
     def matrix(self) -> Tensor:
         return self.weight

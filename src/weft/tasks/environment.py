@@ -36,8 +36,10 @@ def run_readme(path: Path) -> str:
 
 A model trained by Weft. What it was made of is in `config.json`, how it went in `metrics.jsonl`.
 
-    weft resume {path}        # go on, if it was interrupted
-    weft evaluate {path}      # measure it again
+    weft generate {path} "Once upon a time"     # let it write
+    weft resume {path}                          # go on, if it was interrupted
+    weft evaluate {path}                        # measure it again
+    weft export {path} DIR                      # take it to Hugging Face
 
 `model.safetensors` holds the weights that did best on the held-out text.
 """
