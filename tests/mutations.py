@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+WRITING = [f"tests/generation/test_{name}.py" for name in ("generate", "sampling", "text_stream")]
 TESTS = {
     "blocks": ["tests/blocks", "tests/conformance", "tests/parity/test_torch.py", "tests/analysis"],
-    "generation": ["tests/generation", "tests/parity/test_writing.py", "-m", "not slow"],
+    "generation": WRITING,
+    "loops": ["tests/generation/test_packing.py"],  # these compile for some seconds
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -30,6 +32,10 @@ class Mutant:
     old: str
     new: str
     package: str = "blocks"
+
+    @property
+    def tests(self) -> list[str]:
+        return TESTS["loops" if self.file in ("kernels.py", "packing.py") else self.package]
 
 
 def writing(name: str, file: str, old: str, new: str) -> Mutant:
@@ -96,6 +102,14 @@ MUTANTS = [
     Mutant("sinusoids: sine and cosine swapped", "position/sinusoidal.py", "[angles.sin(), angles.cos()]",
            "[angles.cos(), angles.sin()]"),
     Mutant("RMS norm takes the sum", "norm.py", "square().mean(-1", "square().sum(-1"),
+    Mutant("unpadded: positions of the row", "unpadded.py",
+           "torch.cat([torch.arange(n, device=device) for n in self.lengths])", "torch.arange(self.total, device=device)"),
+    Mutant("unpadded: texts are not cut", HEADS, "for start, count, length in unpadded.runs():",
+           "for start, count, length in [(0, 1, unpadded.total)]:"),
+    Mutant("unpadded: the bias of the last positions", BASE, "bias = None if self.bias is None else self.bias[..., *cut]",
+           "bias = None if self.bias is None else self.bias[..., -length:, -length:]"),
+    Mutant("unpadded: a kind may ignore it", BASE, "self.bias is None and self.unpadded is None", "self.bias is None"),
+    Mutant("unpadded: runs overlap", "unpadded.py", "start += count * length", "start += length"),
     writing("window: one token too many", "context.py", "-(-(count - context) // step) * step", "(count - context) // step * step"),
     writing("window: never moves the caches", "context.py", "window_start(len(row), self.model.context) != start", "False"),
     writing("window: steps of a whole context", "context.py", "max(1, context // 2)", "context"),
@@ -140,7 +154,7 @@ def try_mutant(mutant: Mutant | None) -> str:
             if text.count(mutant.old) != 1:
                 return f"STALE: its line stands {text.count(mutant.old)} times in {mutant.file}"
             path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        suites = TESTS.values() if mutant is None else [TESTS[mutant.package]]
+        suites = TESTS.values() if mutant is None else [mutant.tests]
         code = max(pytest_exit_code(source, tests) for tests in suites)
     expected = PASSED if mutant is None else FAILED
     return "killed" if code == expected else "SURVIVED" if code == PASSED else f"BROKEN (pytest exit code {code})"

@@ -10,7 +10,7 @@ import sys
 
 from weft.checkpoints import checkpoint
 from weft.cli.main import main
-from weft.tasks import generate
+from weft.tasks import generate, job
 from weft.training import trainer
 
 point, count, *words = sys.argv[1:]
@@ -56,7 +56,7 @@ elif point == "event":
 
     RunDirectory.add_event = killing(RunDirectory.add_event, after=True)
 elif point == "test":
-    generate.load_model_tensors = killing(generate.load_model_tensors, after=False)
+    job.load_model_tensors = killing(job.load_model_tensors, after=False)
 else:
     sys.exit(f"unknown point {point}")
 

@@ -13,6 +13,7 @@ from weft.blocks.attention import (
     QKNorm,
     SoftmaxLookup,
     attention,
+    chain,
     renormalise,
     softargmax,
 )
@@ -22,6 +23,7 @@ from weft.blocks.layer import Layers, TransformerLayer
 from weft.blocks.norm import LayerNorm, NormConfig, RMSNorm
 from weft.blocks.position import ALiBi, Learned, Position, PositionConfig, RelativeBias, Rotary, Sinusoidal, sinusoids
 from weft.blocks.residual import PostNorm, PreNorm, Residual
+from weft.blocks.unpadded import Unpadded, bunches
 
 __all__ = [
     "CAUSAL",
@@ -56,8 +58,11 @@ __all__ = [
     "Sinusoidal",
     "SoftmaxLookup",
     "TransformerLayer",
+    "Unpadded",
     "all_positions",
     "attention",
+    "bunches",
+    "chain",
     "positions",
     "renormalise",
     "sinusoids",

@@ -72,10 +72,11 @@ class FeedForwardConfig(Choice):
 
     ff_width: Size | None = None
     dropout: Share = 0.0
+    activation: Activation = "gelu"
 
     def build(self, width: int) -> nn.Module:
         """The part for a stream of this width."""
-        return FeedForward(width, self.hidden(width), dropout=self.dropout)
+        return FeedForward(width, self.hidden(width), activation=self.activation, dropout=self.dropout)
 
     def hidden(self, width: int) -> int:
         """`ff_width`, or four times the width."""
@@ -85,7 +86,6 @@ class FeedForwardConfig(Choice):
 class PlainConfig(FeedForwardConfig, kind="plain"):
     """Two maps and an activation."""
 
-    activation: Activation = "gelu"
     bias: bool = True
 
     def build(self, width: int) -> FeedForward:

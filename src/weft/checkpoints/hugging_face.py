@@ -54,7 +54,7 @@ class HuggingFaceFolder:
     @cached_property
     def _described(self) -> tuple[ModelConfig, dict[str, tuple[int, ...]]]:
         try:
-            config = self.layout.read_config(self.settings)
+            config = self.layout.fitted(self.layout.read_config(self.settings), lambda: self.entries)
             return config, config.shapes()
         except ConfigError as error:  # sizes that are absurd, or cannot be together
             raise DataError(f"{self.settings.where}: {error}") from None
@@ -203,6 +203,7 @@ WANTED = [
     "tokenizer_config.json",
     "special_tokens_map.json",
     "vocab.json",
+    "vocab.txt",
     "merges.txt",
 ]  # never code
 

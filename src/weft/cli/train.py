@@ -97,7 +97,8 @@ def resume(
     Example:  weft resume runs/generate-book-1
     """
     from weft.cli.progress import Reporter
-    from weft.tasks.generate import Further, resume_generate
+    from weft.tasks.generate import resume_generate
+    from weft.tasks.job import Further
 
     _one_of(minutes, steps, epochs)
     with Reporter(as_json=as_json) as reporter:
@@ -141,7 +142,7 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
     from weft.report import training_report
-    from weft.tasks.generate import final_metrics
+    from weft.tasks.job import final_metrics
 
     metrics = final_metrics(run, outcome)
     run.write_file("report.html", training_report(run.path))

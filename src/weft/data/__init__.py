@@ -1,7 +1,81 @@
-"""Data: texts as rows of ids on disk, and batches in an order that is a pure function of (seed, epoch, index)."""
+"""Data: texts as rows of ids on disk, tables of labelled texts, and batches in an order that is a pure function.
 
-from weft.data.order import Shuffle
-from weft.data.token_file import TokenFile, tokenise
-from weft.data.windows import Sweep, Windows
+Names are loaded when they are first used; none of them needs torch.
+"""
 
-__all__ = ["Shuffle", "Sweep", "TokenFile", "Windows", "tokenise"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.data.columns import Columns as Columns
+    from weft.data.columns import find_columns as find_columns
+    from weft.data.demo import demo_table as demo_table
+    from weft.data.examples import Examples as Examples
+    from weft.data.examples import read_examples as read_examples
+    from weft.data.labels import Labels as Labels
+    from weft.data.order import Shuffle as Shuffle
+    from weft.data.split import class_weights as class_weights
+    from weft.data.split import stratified_split as stratified_split
+    from weft.data.table_check import TableCheck as TableCheck
+    from weft.data.table_check import compare_tables as compare_tables
+    from weft.data.tables import Row as Row
+    from weft.data.tables import Table as Table
+    from weft.data.tables import read_table as read_table
+    from weft.data.token_file import TokenFile as TokenFile
+    from weft.data.token_file import tokenise as tokenise
+    from weft.data.windows import Sweep as Sweep
+    from weft.data.windows import Windows as Windows
+
+_HOME = {
+    "Columns": "columns",
+    "Examples": "examples",
+    "Labels": "labels",
+    "Row": "tables",
+    "Shuffle": "order",
+    "Sweep": "windows",
+    "Table": "tables",
+    "TableCheck": "table_check",
+    "TokenFile": "token_file",
+    "Windows": "windows",
+    "class_weights": "split",
+    "compare_tables": "table_check",
+    "demo_table": "demo",
+    "find_columns": "columns",
+    "read_examples": "examples",
+    "read_table": "tables",
+    "stratified_split": "split",
+    "tokenise": "token_file",
+}
+
+__all__ = [
+    "Columns",
+    "Examples",
+    "Labels",
+    "Row",
+    "Shuffle",
+    "Sweep",
+    "Table",
+    "TableCheck",
+    "TokenFile",
+    "Windows",
+    "class_weights",
+    "compare_tables",
+    "demo_table",
+    "find_columns",
+    "read_examples",
+    "read_table",
+    "stratified_split",
+    "tokenise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'weft.data' has no attribute {name!r}")
+    return getattr(import_module(f"weft.data.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,6 +4,9 @@ How other programs write a family down stands beside it in `…_layouts.py`; imp
 """
 
 from weft.models.base import ModelConfig
+from weft.models.bert import BERT, BERTConfig, HeadConfig
+from weft.models.bert_layouts import BertLayout
+from weft.models.encoding import Bunch, encode, encode_bunches, encode_first
 from weft.models.gpt import GPT, GPTConfig
 from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
@@ -11,15 +14,23 @@ from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
 from weft.models.presets import preset
 
 __all__ = [
+    "BERT",
     "GPT",
+    "BERTConfig",
+    "BertLayout",
+    "Bunch",
     "Foreign",
     "GPT2Layout",
     "GPTConfig",
+    "HeadConfig",
     "Layout",
     "LlamaLayout",
     "ModelConfig",
     "NanoChatLayout",
     "Qwen3Layout",
+    "encode",
+    "encode_bunches",
+    "encode_first",
     "layout_for",
     "layout_of",
     "preset",

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from weft.blocks import (
     AttentionConfig,
     Cache,
-    Chain,
     FeedForwardConfig,
     Layers,
     Mask,
@@ -30,6 +29,7 @@ from weft.blocks import (
     QKNorm,
     TransformerLayer,
     all_positions,
+    chain,
 )
 from weft.blocks.attention import SoftmaxConfig
 from weft.blocks.feedforward import PlainConfig
@@ -87,14 +87,9 @@ class GPT(nn.Module):
 
     def _layer(self, head_width: int) -> TransformerLayer:
         config = self.config
-        parts: list[nn.Module] = []
-        if config.qk_norm:
-            parts.append(QKNorm(head_width, learned=config.qk_norm == "learned"))
-        if self.position.qk is not None:
-            parts.append(self.position.qk)
-        qk = Chain(parts) if len(parts) > 1 else parts[0] if parts else None
+        qk_norm = QKNorm(head_width, learned=config.qk_norm == "learned") if config.qk_norm else None
         return TransformerLayer(
-            attention=config.attention.build(config.width, qk=qk),
+            attention=config.attention.build(config.width, qk=chain(qk_norm, self.position.qk)),
             attention_residual=PreNorm(config.norm.build(config.width), dropout=config.dropout),
             feed_forward=config.feed_forward.build(config.width),
             feed_forward_residual=PreNorm(config.norm.build(config.width), dropout=config.dropout),

@@ -6,7 +6,7 @@ under the name that Hugging Face calls `model_type`. What a layout cannot say ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from weft.errors import DataError, UnsupportedError, did_you_mean
@@ -14,6 +14,7 @@ from weft.models.base import ModelConfig
 from weft.weights import WeightTable
 
 T = TypeVar("T")
+OTHER = "it is of another family"
 
 
 class Foreign:
@@ -80,7 +81,7 @@ class Layout:
     """One foreign way to write a model down.
 
     name          what their config.json calls it (`model_type`)
-    architecture  their class, which reads it
+    architecture  their class, which reads it (the usual one, if a head decides: `architecture_of`)
     prefix        what stands before the tensors of the model without its head
     """
 
@@ -102,9 +103,17 @@ class Layout:
         """Our config of the model that their settings describe; refuses what we cannot compute."""
         raise UnsupportedError(f"models of the kind {self.name!r} cannot be read")
 
+    def fitted(self, config: ModelConfig, names: Callable[[], Iterable[str]]) -> ModelConfig:
+        """The config, where only the names of the tensors tell which heads there are; they cost a look at the file."""
+        return config
+
+    def architecture_of(self, config: ModelConfig) -> str:
+        """Their class for this config."""
+        return self.architecture
+
     def why_not(self, config: ModelConfig) -> str:
         """Why this layout cannot say what the config says; empty if it can."""
-        return "it is of another family"
+        return OTHER
 
     def settings(self, config: ModelConfig) -> dict[str, Any]:
         """Their settings for a config that the layout can say."""
@@ -122,7 +131,7 @@ class Layout:
         """Their config.json; `UnsupportedError` with the reason if the layout has no word for something."""
         if reason := self.why_not(config):
             raise UnsupportedError(f"the layout {self.name!r} cannot say this model: {reason}")
-        about = {"architectures": [self.architecture], "model_type": self.name, "dtype": "float32"}
+        about = {"architectures": [self.architecture_of(config)], "model_type": self.name, "dtype": "float32"}
         return about | self.settings(config)
 
     def table_for(self, config: ModelConfig, names: Iterable[str]) -> WeightTable:
@@ -153,7 +162,9 @@ def layout_for(config: ModelConfig) -> Layout:
             return Layout.menu[name]
     raise UnsupportedError(
         "no layout of Hugging Face can say this model",
-        expected="; ".join(f"{name}: {reason}" for name, reason in reasons.items()).removesuffix("."),
+        expected="; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason != OTHER).removesuffix(
+            "."
+        ),
     )
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import ConfigError, did_you_mean
-from weft.models import gpt
+from weft.models import bert, gpt
 
-PRESETS: dict[str, tuple[str, dict[str, Any]]] = {name: ("gpt", fields) for name, fields in gpt.PRESETS.items()}
+FAMILIES: dict[str, dict[str, dict[str, Any]]] = {"gpt": gpt.PRESETS, "bert": bert.PRESETS}
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    name: (family, fields) for family, sizes in FAMILIES.items() for name, fields in sizes.items()
+}
 
 
 def preset(name: str) -> tuple[str, dict[str, Any]]:
     """Family and fields of a named size; a family's own name is its laptop default, sized by the plan."""
-    if name == "gpt":
-        return "gpt", {}
+    if name in FAMILIES:
+        return name, {}
     if name not in PRESETS:
-        raise ConfigError(f"unknown model {name!r}", advice=did_you_mean(name, ["gpt", *PRESETS]))
+        raise ConfigError(f"unknown model {name!r}", advice=did_you_mean(name, [*FAMILIES, *PRESETS]))
     return PRESETS[name]

@@ -1,5 +1,75 @@
-"""What a model's result is worth: (model, batch) → a sum of losses and how many were summed."""
+"""What a model's result is worth: losses as a sum and how many were summed, metrics, and calibration.
 
-from weft.objectives.causal import causal_loss
+Names are loaded when they are first used: the metrics need no torch.
+"""
 
-__all__ = ["causal_loss"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.objectives.calibration import fit_temperature as fit_temperature
+    from weft.objectives.calibration import negative_log_likelihood as negative_log_likelihood
+    from weft.objectives.causal import causal_loss as causal_loss
+    from weft.objectives.metrics import ClassScores as ClassScores
+    from weft.objectives.metrics import accuracy as accuracy
+    from weft.objectives.metrics import class_scores as class_scores
+    from weft.objectives.metrics import confusion_matrix as confusion_matrix
+    from weft.objectives.metrics import exact_match as exact_match
+    from weft.objectives.metrics import expected_calibration_error as expected_calibration_error
+    from weft.objectives.metrics import macro_f1 as macro_f1
+    from weft.objectives.metrics import mean_squared_error as mean_squared_error
+    from weft.objectives.metrics import micro_f1 as micro_f1
+    from weft.objectives.metrics import pearson as pearson
+    from weft.objectives.metrics import several_macro_f1 as several_macro_f1
+    from weft.objectives.metrics import several_scores as several_scores
+    from weft.objectives.metrics import spearman as spearman
+
+_HOME = {
+    "ClassScores": "metrics",
+    "accuracy": "metrics",
+    "causal_loss": "causal",
+    "class_scores": "metrics",
+    "confusion_matrix": "metrics",
+    "exact_match": "metrics",
+    "expected_calibration_error": "metrics",
+    "fit_temperature": "calibration",
+    "macro_f1": "metrics",
+    "mean_squared_error": "metrics",
+    "micro_f1": "metrics",
+    "negative_log_likelihood": "calibration",
+    "pearson": "metrics",
+    "several_macro_f1": "metrics",
+    "several_scores": "metrics",
+    "spearman": "metrics",
+}
+
+__all__ = [
+    "ClassScores",
+    "accuracy",
+    "causal_loss",
+    "class_scores",
+    "confusion_matrix",
+    "exact_match",
+    "expected_calibration_error",
+    "fit_temperature",
+    "macro_f1",
+    "mean_squared_error",
+    "micro_f1",
+    "negative_log_likelihood",
+    "pearson",
+    "several_macro_f1",
+    "several_scores",
+    "spearman",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'weft.objectives' has no attribute {name!r}")
+    return getattr(import_module(f"weft.objectives.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from weft.checkpoints import RunDirectory, load_newest
-from weft.checkpoints.files import read_json
-from weft.data import TokenFile, Windows
+from weft.checkpoints import RunDirectory
+from weft.data import Windows
 from weft.errors import DataError
 from weft.generation import GenerationConfig, generate
 from weft.models import GPTConfig
 from weft.objectives import causal_loss
 from weft.tasks import planning
-from weft.tasks.environment import environment, run_readme
 from weft.tasks.evaluation import evaluate_text
+from weft.tasks.job import NO_FURTHER, Further, Job, Report, new_run, train_job
 from weft.tasks.overlap import overlap_warnings
-from weft.tasks.preparation import GenerateConfig, Prepared, Report, check_model, learned_tokenizer, tokenised
+from weft.tasks.preparation import (
+    GenerateConfig,
+    Prepared,
+    check_gives_text_back,
+    check_model,
+    learned_tokenizer,
+    tokenised,
+)
 from weft.tasks.request import Request
 from weft.tasks.sources import check_unchanged, read_source, short_name
-from weft.tasks.start import Start, read_start
+from weft.tasks.start import read_start
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
-from weft.training import ALONE, Outcome, Ranks, Trainer, ranks_from_environment
-from weft.training.pace import Pace
-from weft.training.resume import load_model_tensors
-
-TEST_FILE = "test.json"
+from weft.training import Outcome, Ranks, ranks_from_environment
 
 
 def train_generate(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
     """Plan, write the run directory, train. `report` is told each event."""
     request.check()
+    if request.start is None:
+        check_gives_text_back(request.apply("tokenizer", TokenizerConfig.pick(request.tokenizer or "bpe")))
     ranks = ranks_from_environment(request.device)
     torch.set_num_threads(request.threads or os.cpu_count() or 1)
     report({"event": "phase", "name": "reading"})
@@ -62,45 +63,10 @@ def train_generate(request: Request, report: Report) -> tuple[RunDirectory | Non
     report({"event": "plan", **description})
     if request.dry_run:
         return None, None
-    path = (
-        Path(request.out)
-        if request.out
-        else RunDirectory.next_free(Path("runs"), f"generate-{short_name(config.data.train)}")
-    )
-    run = RunDirectory(path)
-    if ranks.is_first:
-        run = RunDirectory.create(path)
-        texts.tokenizer.save(run.tokenizer_file)
-        run.write_json("environment.json", environment())
-        run.write_file("README.md", run_readme(run.path))
-        run.write_config({"task": "generate", **config.to_dict()})
-    ranks.wait()
-    return run, _train(run, prepared, ranks, report, request=request, start=start)
-
-
-@dataclass(frozen=True)
-class Further:
-    """How much further a finished run is trained; all None: not at all."""
-
-    minutes: float | None = None
-    steps: int | None = None
-    epochs: float | None = None
-
-    def count(self, prepared: Prepared) -> int:
-        """In steps."""
-        training, model = prepared.config.training, prepared.config.model
-        if self.steps is not None:
-            return self.steps
-        if self.epochs is not None:
-            return max(
-                1, round(self.epochs * Windows(prepared.texts.train, prepared.length, 0).per_epoch / training.batch)
-            )
-        assert self.minutes is not None and isinstance(model, GPTConfig)
-        each = planning.seconds_per_step(model, training, prepared.samples())
-        return max(1, int(60 * self.minutes / each))
-
-
-NO_FURTHER = Further()
+    job = _job(prepared, request.sample)
+    check_model(config.model, texts.tokenizer, "the plan")
+    run = new_run(job, request.out, short_name(config.data.train), ranks)
+    return run, train_job(run, job, ranks, report, request=request, start=start)
 
 
 def resume_generate(path: str, report: Report, further: Further = NO_FURTHER) -> tuple[RunDirectory, Outcome]:
@@ -120,99 +86,42 @@ def resume_generate(path: str, report: Report, further: Further = NO_FURTHER) ->
     source = read_source(config.data)
     check_unchanged(config.data, source.config)
     prepared = Prepared(config, tokenised(source, Tokenizer.load(run.tokenizer_file), report))
+    check_model(config.model, prepared.texts.tokenizer, str(run.config_file))
+    job = _job(prepared)
     if further != NO_FURTHER and ranks.is_first:
-        checkpoint = load_newest(run.checkpoints)
-        if checkpoint is None or not checkpoint.state["progress"]["finished"]:
-            raise DataError(
-                f"{path} is not finished", expected="a finished run to train further", advice="resume it first"
-            )
-        steps = checkpoint.step + further.count(prepared)
-        run.add_event({"event": "extend", "step": checkpoint.step, "steps": steps})
+        further.extend(run, job)
     ranks.wait()
-    return run, _train(run, prepared, ranks, report)
+    return run, train_job(run, job, ranks, report)
 
 
-def _train(
-    run: RunDirectory,
-    prepared: Prepared,
-    ranks: Ranks,
-    report: Report,
-    *,
-    request: Request | None = None,
-    start: Start | None = None,
-) -> Outcome:
-    """A new run, of a `request`, is fitted to the clock on the way; a resumed one keeps its plan as it is."""
-    settings, texts, config = prepared.config.training, prepared.texts, prepared.config.model
-    check_model(config, texts.tokenizer, str(run.config_file))
-    report({"event": "phase", "name": "training"})
-    with run.locked() if ranks.is_first else nullcontext():
-        torch.manual_seed(settings.seed)
-        model = _model_to_train(run, prepared.config, start).to(settings.device)
-        pace = None
-        if settings.minutes is not None and request is not None:
-            assert isinstance(config, GPTConfig)
-            evaluation = planning.seconds_to_evaluate(config, texts.judged, planning.machine_speed())
-            pace = Pace(request.started + 60 * settings.minutes - evaluation)
+def _job(prepared: Prepared, prompt: str | None = None) -> Job:
+    """What there is to do; a `prompt` is what the model is to write on from, before and after."""
+    config, texts = prepared.config, prepared.texts
+    model, training = config.model, config.training
+    assert isinstance(model, GPTConfig)
+    parts = {"validation": texts.validation, "test": texts.test}
 
-        def evaluate(tokens: TokenFile) -> dict[str, float]:
-            # a sharded model runs on all ranks at once, so they cannot share the work
-            shared = ALONE if settings.sharded else ranks
-            return evaluate_text(model, tokens, prepared.length, device=torch.device(settings.device), ranks=shared)
+    def measure(model: nn.Module, part: str, ranks: Ranks) -> dict[str, float]:
+        tokens = parts[part]
+        assert tokens is not None
+        return evaluate_text(model, tokens, prepared.length, device=torch.device(training.device), ranks=ranks)
 
-        trainer = Trainer(
-            model,
-            settings=settings,
-            run=run,
-            samples=prepared.samples(),
-            loss=causal_loss,
-            evaluate=lambda: evaluate(texts.validation),
-            on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
-            ranks=ranks,
-            pace=pace,
-        )
-        trainer.saves_start = prepared.config.start is not None
-        trainer.identity = prepared.config.to_dict()
-        trainer.identity["data"].pop("test")  # its content is in the fingerprint, and older runs have no such field
-        prompt = request.sample if request is not None and ranks.world == 1 else None
-        if prompt is not None:
-            report(_sample(model, texts.tokenizer, prompt) | {"when": "before"})
-        outcome = trainer.train()
-        if prompt is not None and outcome.stopped_by != "signal":
-            load_model_tensors(trainer, run.read_model())
-            report(_sample(model, texts.tokenizer, prompt) | {"when": "after"})
-        if texts.test is not None and outcome.stopped_by != "signal":
-            report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
-            load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
-            metrics = evaluate(texts.test)
-            found = {"step": outcome.progress.best_step, "test_loss": metrics["validation_loss"]}
-            if ranks.is_first:
-                run.write_json(TEST_FILE, found | {"bits_per_byte": metrics["bits_per_byte"]})
-        return outcome
+    return Job(
+        task="generate",
+        config=config,
+        tokenizer=texts.tokenizer,
+        samples=prepared.samples(),
+        loss=causal_loss,
+        measure=measure,
+        per_epoch=Windows(texts.train, prepared.length, 0).per_epoch,
+        seconds_per_step=lambda: planning.seconds_per_step(model, training, prepared.samples()),
+        seconds_at_end=lambda: planning.seconds_to_evaluate(model, texts.judged, planning.machine_speed()),
+        has_test=texts.test is not None,
+        look=None if prompt is None else lambda model: _sample(model, texts.tokenizer, prompt),
+    )
 
 
 def _sample(model: nn.Module, tokenizer: Tokenizer, prompt: str) -> dict[str, Any]:
     """What the model writes as it stands."""
     text = generate(model, tokenizer, [prompt], GenerationConfig(max_tokens=60))[0].text
     return {"event": "sample", "prompt": prompt, "text": text}
-
-
-def _model_to_train(run: RunDirectory, config: GenerateConfig, start: Start | None) -> nn.Module:
-    """With fresh weights, or those of the model it starts from; once there is a checkpoint, that one counts."""
-    if config.start is None or load_newest(run.checkpoints) is not None:
-        return config.model.build()
-    return (start or read_start(config.start)).build(config.model)
-
-
-def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
-    """How good the best weights are: on the test text if there is one, else on the held-out text."""
-    progress = outcome.progress
-    found = {
-        "validation_loss": progress.best,
-        "bits_per_byte": progress.best_metrics.get("bits_per_byte"),
-        "measured_on": "validation",
-    }
-    if (run.path / TEST_FILE).exists():
-        test = read_json(run.path / TEST_FILE)
-        if test["step"] == progress.best_step:  # else it is of weights that were best before
-            found |= {"test_loss": test["test_loss"], "bits_per_byte": test["bits_per_byte"], "measured_on": "test"}
-    return found

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,16 +14,16 @@ from torch import Tensor
 from weft.config import Config
 from weft.cost import cost_of
 from weft.data import TokenFile, Windows, tokenise
-from weft.errors import DataError
+from weft.errors import ConfigError, DataError
 from weft.models import GPTConfig, ModelConfig
 from weft.tasks.environment import check_fits
+from weft.tasks.job import Report
 from weft.tasks.sources import DataConfig, Source
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import TrainingConfig
 
 SAMPLE = 50_000_000  # characters from which sub-words are learned
 IN_MEMORY = 64 * 2**20  # texts up to this many bytes are tokenised in memory
-Report = Callable[[dict[str, Any]], None]
 
 
 class GenerateConfig(Config):
@@ -82,10 +81,20 @@ def check_model(model: ModelConfig, tokenizer: Tokenizer, where: str) -> None:
     check_fits(cost_of(model, batch=1, length=1).parameters, where)
 
 
+def check_gives_text_back(config: TokenizerConfig) -> None:
+    """What a model writes is read by people: its tokens must spell text exactly."""
+    if not config.gives_text_back:
+        exact = [kind for kind, entry in TokenizerConfig.menu.items() if getattr(entry, "gives_text_back", False)]
+        raise ConfigError(
+            f"the tokenizer {config.kind!r} is not for writing: it does not give text back",
+            expected=f"one of {', '.join(exact)}",
+        )
+
+
 def learned_tokenizer(config: TokenizerConfig, source: Source, report: Report) -> Tokenizer:
     """A tokenizer made from the text to learn from; of a huge one, the rest adds nothing to sub-words."""
     total = source.train.characters
-    if config.kind in ("bpe", "words"):
+    if config.kind in ("bpe", "words", "wordpiece"):
         total = min(total, SAMPLE)
     phase = "learning the vocabulary"
     if config.kind != "bytes":  # there is nothing to learn

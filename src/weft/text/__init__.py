@@ -7,8 +7,10 @@ from weft.text.characters import CharactersConfig
 from weft.text.corpus import Corpus
 from weft.text.demo import demo_text
 from weft.text.files import Document, find_documents
+from weft.text.special import SpecialTokens
 from weft.text.spelling import END
 from weft.text.tokenizer import Tokenizer
+from weft.text.wordpiece import WordPieceConfig
 from weft.text.words import WordsConfig
 
 __all__ = [
@@ -18,8 +20,10 @@ __all__ = [
     "CharactersConfig",
     "Corpus",
     "Document",
+    "SpecialTokens",
     "Tokenizer",
     "TokenizerConfig",
+    "WordPieceConfig",
     "WordsConfig",
     "demo_text",
     "find_documents",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar
 
 import tokenizers
 
 from weft.config import Choice
-from weft.errors import UnsupportedError
+from weft.errors import ConfigError, UnsupportedError
 from weft.text.cutting import short_pieces
+from weft.text.special import add_special, join_like_bert
 from weft.text.spelling import END, utf8
 from weft.text.tokenizer import Tokenizer
 
@@ -19,8 +21,16 @@ Progress = Callable[[int], None]
 class TokenizerConfig(Choice):
     """How text becomes tokens: `TokenizerConfig.menu` lists the schemes."""
 
-    def train(self, pieces: Iterable[str], *, progress: Progress | None = None) -> Tokenizer:
-        """Read the text once and make the vocabulary; the same text gives the same one."""
+    gives_text_back: ClassVar[bool] = True
+    """Whether `decode(encode(text)) == text` for every text. A model that writes needs that."""
+
+    def train(
+        self, pieces: Iterable[str], *, progress: Progress | None = None, special: Sequence[str] = ()
+    ) -> Tokenizer:
+        """Read the text once and make the vocabulary; the same text gives the same one.
+
+        `special` are tokens to reserve after all the others, as an encoder needs them: `[CLS]`, `[SEP]`, `[MASK]`, …
+        """
         raise UnsupportedError(f"the scheme {self.kind!r} cannot be trained")
 
 
@@ -41,7 +51,20 @@ def for_the_engine(pieces: Iterable[str], progress: Progress | None) -> Iterator
         yield from short_pieces(piece, 2048)
 
 
-def finished(engine: tokenizers.Tokenizer) -> Tokenizer:
-    """Add the token that ends a text, after all the others, as in GPT-2."""
-    engine.add_special_tokens([tokenizers.AddedToken(END, special=True, normalized=False)])
+def finished(engine: tokenizers.Tokenizer, special: Sequence[str] = ()) -> Tokenizer:
+    """Add the token that ends a text, after all the others, as in GPT-2, and then the `special` ones."""
+    add_special(engine, [END, *special])
+    if special:
+        join_like_bert(engine)
     return Tokenizer(engine)
+
+
+def room_besides(special: Sequence[str], vocab_size: int) -> int:
+    """How many tokens there may be besides the end of text and the special ones; the bytes must find room."""
+    room = vocab_size - 1 - len(special)
+    if room < 256:
+        raise ConfigError(
+            f"vocab_size = {vocab_size} with {len(special)} special tokens",
+            expected=f"at least {257 + len(special)}: the bytes, the end of text and these",
+        )
+    return room

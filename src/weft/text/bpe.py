@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from weft.config import Size
 from weft.errors import ConfigError
-from weft.text.base import Progress, TokenizerConfig, finished, for_the_engine
+from weft.text.base import Progress, TokenizerConfig, finished, for_the_engine, room_besides
 from weft.text.spelling import BYTE_CHARACTERS
 from weft.text.tokenizer import Tokenizer
 
@@ -24,17 +24,19 @@ class BPEConfig(TokenizerConfig, kind="bpe", aliases=("subwords", "byte-pair")):
         if self.vocab_size < 257:
             raise ConfigError(f"vocab_size = {self.vocab_size}", expected="at least 257: the bytes and the end of text")
 
-    def train(self, pieces: Iterable[str], *, progress: Progress | None = None) -> Tokenizer:
+    def train(
+        self, pieces: Iterable[str], *, progress: Progress | None = None, special: Sequence[str] = ()
+    ) -> Tokenizer:
         """The 256 bytes, then the merges in the order they were learned, then the end of text."""
         engine = tokenizers.Tokenizer(models.BPE())
         engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         engine.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
-            vocab_size=self.vocab_size - 1,
+            vocab_size=room_besides(special, self.vocab_size),
             min_frequency=2,
             initial_alphabet=sorted(BYTE_CHARACTERS),
             special_tokens=[],
             show_progress=False,
         )
         engine.train_from_iterator(for_the_engine(pieces, progress), trainer)
-        return finished(engine)
+        return finished(engine, special)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tokenizers
@@ -16,7 +16,9 @@ from weft.text.tokenizer import Tokenizer
 class CharactersConfig(TokenizerConfig, kind="characters", aliases=("character", "chars", "char")):
     """One token for each character: the smallest vocabulary that reads like text, and the longest sequences."""
 
-    def train(self, pieces: Iterable[str], *, progress: Progress | None = None) -> Tokenizer:
+    def train(
+        self, pieces: Iterable[str], *, progress: Progress | None = None, special: Sequence[str] = ()
+    ) -> Tokenizer:
         """Ids 0 … 255 are bytes, then come the characters in the order of Unicode, then the end of text."""
         seen = np.zeros(0x110000, dtype=bool)
         for piece in counted(pieces, progress):
@@ -25,4 +27,4 @@ class CharactersConfig(TokenizerConfig, kind="characters", aliases=("character",
         vocabulary = {token: number for number, token in enumerate(tokens)}
         engine = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
         engine.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
-        return finished(engine)
+        return finished(engine, special)

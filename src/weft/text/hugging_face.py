@@ -1,4 +1,5 @@
-"""The tokenizer of a Hugging Face folder: `tokenizer.json`, or GPT-2's older `vocab.json` and `merges.txt`."""
+"""The tokenizer of a Hugging Face folder: `tokenizer.json`, or older files: GPT-2's `vocab.json` and `merges.txt`,
+BERT's `vocab.txt`."""
 
 from __future__ import annotations
 
@@ -8,30 +9,49 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import DataError
+from weft.text.small_files import names_beside, read_limited, read_table, tokenizer_settings
 from weft.text.spelling import END
-from weft.text.tokenizer import Tokenizer, end_names, read_limited, read_table
+from weft.text.tokenizer import Tokenizer
+from weft.text.wordpiece import READ_BY, read_vocabulary
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Whether one of the two forms is there."""
-    return (folder / "tokenizer.json").is_file() or (folder / "vocab.json").is_file()
+    """Whether one of the three forms is there."""
+    return any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json", "vocab.txt"))
 
 
 def read_folder(folder: Path, ends: Sequence[str | int] = ()) -> Tokenizer:
     """Its tokenizer. What ends a text is told by name in the files beside it, else it is one of `ends`."""
     if (folder / "tokenizer.json").is_file():
-        return Tokenizer.load(folder / "tokenizer.json", ends=ends)
+        return _capitals_as_told(folder, Tokenizer.load(folder / "tokenizer.json", ends=ends))
     if not has_tokenizer(folder):
         raise DataError(
             f"{folder} has no tokenizer that can be read",
-            expected="tokenizer.json, or vocab.json and merges.txt",
+            expected="tokenizer.json, or vocab.json and merges.txt, or vocab.txt",
             advice="where transformers is installed: AutoTokenizer.from_pretrained(…).save_pretrained(…) writes one",
         )
+    if not (folder / "vocab.json").is_file():
+        return read_vocabulary(folder, ends)
     settings = _from_old_files(folder)
-    ends = [*end_names(folder), *ends, END]
+    named = names_beside(folder)
+    ends = [*named.get("end", ()), *ends, END]
     ids: dict[str, Any] = settings["model"]["vocab"]
     settings["added_tokens"] = [_special(name, ids[name]) for name in dict.fromkeys(ends) if name in ids]
-    return Tokenizer.from_json(json.dumps(settings), name=str(folder / "vocab.json"), ends=ends)
+    return Tokenizer.from_json(json.dumps(settings), name=str(folder / "vocab.json"), ends=ends, named=named)
+
+
+def _capitals_as_told(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
+    """Where BERT's two files disagree about capitals, `tokenizer_config.json` counts, as for transformers."""
+    config = tokenizer_settings(folder)
+    told = config.get("do_lower_case")
+    if tokenizer.kind != "wordpiece" or str(config.get("tokenizer_class")) not in READ_BY or not isinstance(told, bool):
+        return tokenizer
+    settings = json.loads(tokenizer.to_json())
+    if settings["normalizer"]["lowercase"] == told:
+        return tokenizer
+    settings["normalizer"]["lowercase"] = told
+    name, ends = str(folder / "tokenizer.json"), [tokenizer.end_name]
+    return Tokenizer.from_json(json.dumps(settings), name=name, ends=ends, named=names_beside(folder))
 
 
 def _from_old_files(folder: Path) -> dict[str, Any]:
@@ -47,7 +67,7 @@ def _from_old_files(folder: Path) -> dict[str, Any]:
     merges = [line.rstrip("\r").split(" ") for line in lines[lines[0].startswith("#version") :] if line.strip()]
     if any(len(pair) != 2 for pair in merges):
         raise DataError(f"{path} has a line that is no pair of tokens", expected="two tokens on each line")
-    config = read_table(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
+    config = tokenizer_settings(folder)
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "version": "1.0",

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.text.spelling import BYTE_CHARACTERS, BYTE_NAMES, END
+from weft.text.spelling import BYTE_CHARACTERS, BYTE_NAMES, END, INSIDE
 
 WORD_PATTERN = r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"
 """Words with the space before them, then marks, then what space is left; joined, they are the text again."""
 
 
 def kind_of(settings: Mapping[str, Any]) -> str:
-    """`characters`, `bytes`, `words`, `bpe`, or `other` for what follows none of our rules."""
+    """`characters`, `bytes`, `words`, `bpe`, `wordpiece`, or `other` for what follows none of our rules."""
     model, splitter = settings["model"], settings.get("pre_tokenizer")
+    if _is_word_piece(settings):
+        return "wordpiece"
     if settings.get("normalizer") is not None or not _plain_bpe(model):
         return "other"
-    only_end = [token["content"] for token in settings.get("added_tokens", [])] == [END]
+    added = settings.get("added_tokens", [])
+    only_end = [token["content"] for token in added[:1]] == [END] and all(token["special"] for token in added)
     vocabulary, merges = model["vocab"], model["merges"]
     if splitter is None:
         if model["byte_fallback"] and only_end and not merges and _is_characters(vocabulary):
@@ -34,6 +37,17 @@ def kind_of(settings: Mapping[str, Any]) -> str:
         return "bytes"
     is_words = model["ignore_merges"] and not merges and only_end and _splits_words(before)
     return "words" if is_words else "other"
+
+
+def _is_word_piece(settings: Mapping[str, Any]) -> bool:
+    """BERT's rules: its cleaning, its splitting into words, `##`, and a token for what is unknown."""
+    model, parts = settings["model"], [settings.get(name) or {} for name in ("normalizer", "pre_tokenizer", "decoder")]
+    rules = ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
+    if model.get("type") != "WordPiece" or [part.get("type") for part in parts] != rules:
+        return False
+    return (
+        model["continuing_subword_prefix"] == parts[2].get("prefix") == INSIDE and model["unk_token"] in model["vocab"]
+    )
 
 
 def _plain_bpe(model: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from weft.errors import DataError
 Ids = NDArray[np.uint32]
 
 END = "<|endoftext|>"
+INSIDE = "##"  # before a WordPiece that goes on with a word
 BYTE_NAMES = tuple(f"<0x{value:02X}>" for value in range(256))
 
 
@@ -42,6 +43,11 @@ def byte_fallback(token: str) -> bytes:
     """The bytes of a token of a byte-fallback file."""
     value = _NAMED_BYTE.get(token)
     return token.encode() if value is None else bytes([value])
+
+
+def word_piece(token: str) -> bytes:
+    """The bytes of a token of a WordPiece file; the space before a word is not one of them."""
+    return (token.removeprefix(INSIDE) or token).encode()
 
 
 def utf8(text: str) -> bytes:

@@ -1,14 +1,14 @@
 """Text to ids and back. The engine is the `tokenizers` library; what is added here is exactness.
 
-`decode(encode(text)) == text` for every text, special tokens are never read out of what a person wrote,
-each id knows how many bytes it stands for, and a file from a stranger is checked before it is used.
+`decode(encode(text)) == text` for every text (WordPiece apart), special tokens are never read out of what a person
+wrote unless asked, each id knows how many bytes it stands for, and a file from a stranger is checked before it is used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -17,11 +17,13 @@ import numpy as np
 import tokenizers
 from numpy.typing import ArrayLike, NDArray
 
-from weft.errors import DataError
+from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.text.pairs import Joined, flat, join
 from weft.text.recognise import decodes_bytes, kind_of
-from weft.text.spelling import BYTE_NAMES, END, CharacterTable, Ids, byte_fallback, byte_level, utf8
+from weft.text.small_files import names_beside, read_limited
+from weft.text.special import ROLES, SpecialTokens, name_special
+from weft.text.spelling import BYTE_NAMES, END, CharacterTable, Ids, byte_fallback, byte_level, utf8, word_piece
 
-LARGEST_FILE = 256 << 20
 LARGEST_GAP = 4096  # ids that no token has; a file with more of them asks for memory, not for tokens
 
 
@@ -29,12 +31,20 @@ class Tokenizer:
     """A vocabulary and the rule that cuts text into it; `kind` is how it was made.
 
     Made by `TokenizerConfig.train`, or read from a `tokenizer.json`. Its own kinds are `characters`, `bytes`,
-    `words` and `bpe`; whatever else the engine can read is `other` and is not promised to give text back exactly.
+    `words` and `bpe`, which give every text back exactly, and `wordpiece`, which loses spaces and, with `lowercase`,
+    capitals and accents; whatever else the engine can read is `other` and promises nothing either.
     `end_name` is the token that ends a text: ours is `<|endoftext|>`, other programs have others. `ends` are names or
-    ids that may be it, the first that exists is.
+    ids that may be it, the first that exists is. `special` has the ids of the other special tokens, as far as there
+    are any; `named` are names that they may have (`{"mask": ["<mask>"]}`).
     """
 
-    def __init__(self, engine: tokenizers.Tokenizer, *, ends: Sequence[str | int] = (END,)) -> None:
+    def __init__(
+        self,
+        engine: tokenizers.Tokenizer,
+        *,
+        ends: Sequence[str | int] = (END,),
+        named: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         engine.no_padding()
         engine.no_truncation()
         engine.encode_special_tokens = True  # what a person types is text, also when it looks like <|endoftext|>
@@ -44,15 +54,19 @@ class Tokenizer:
         self.vocab_size: int = max(ids, default=-1) + 1
         if len(set(ids)) != len(ids) or self.vocab_size > len(ids) + LARGEST_GAP:
             raise DataError(f"{len(ids)} tokens with ids up to {self.vocab_size - 1}", expected="one id for each token")
-        names = {number: name for name, number in self._vocabulary.items()}
-        known = [end for end in (names.get(e) if isinstance(e, int) else e for e in ends) if end in self._vocabulary]
-        if not known:
-            raise DataError(f"the vocabulary has no {ends[-1]}", expected="a token that marks the end of a text")
-        self.end_name: str = known[0]
-        self.end: int = self._vocabulary[self.end_name]
         settings = json.loads(engine.to_str())
+        self._names = name_special(settings, self._vocabulary, ends, named)
+        if "end" not in self._names:
+            raise DataError(f"the vocabulary has no {ends[-1]}", expected="a token that marks the end of a text")
+        usual = name_special(settings, self._vocabulary)
+        self._unusual = {role: name for role, name in self._names.items() if usual.get(role) != name}
+        self.special = SpecialTokens(**{role: self._vocabulary[name] for role, name in self._names.items()})
+        self.end_name: str = self._names["end"]
+        self.end: int = self._vocabulary[self.end_name]
         self.kind: str = kind_of(settings)
         self._spell = byte_level if decodes_bytes(settings) else byte_fallback
+        if self.kind == "wordpiece":
+            self._spell = word_piece
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.kind}, vocab_size={self.vocab_size})"
@@ -84,6 +98,60 @@ class Tokenizer:
             raise
         return [np.array(encoding.ids, dtype=np.uint32) for encoding in encodings]
 
+    def encode_with_mask(self, text: str, mask: str = "[MASK]") -> Ids:
+        """The ids of a text in which the word `mask` is read as the mask token, wherever it stands.
+
+        Where tokens carry the space before them, so does the masked one. No other special token is recognised.
+        """
+        number = self.special.mask
+        if number is None:
+            raise UnsupportedError(
+                f"this {self.kind} tokenizer has no mask token", expected="one made for filling in, with [MASK]"
+            )
+        if not mask:
+            raise ConfigError("mask = ''", expected="the word that marks a gap, such as [MASK]")
+        added = self._engine.get_added_tokens_decoder().get(number)
+        pieces = text.split(mask)
+        if added is not None and added.lstrip:  # a stranger's mask may take all the space around it
+            pieces[:-1] = [piece.rstrip() for piece in pieces[:-1]]
+        elif self.kind in ("bpe", "words"):
+            pieces[:-1] = [piece.removesuffix(" ") for piece in pieces[:-1]]
+        if added is not None and added.rstrip:
+            pieces[1:] = [piece.lstrip() for piece in pieces[1:]]
+        gap = np.array([number], dtype=np.uint32)
+        parts = [part for ids in self.encode_batch(pieces) for part in (gap, ids)]
+        return np.concatenate(parts[1:])
+
+    def encode_pair(self, first: str, second: str | None = None, max_length: int | None = None) -> Joined:
+        """One text or two as BERT reads them: ids `[CLS] first [SEP] second [SEP]`, segments 0 for the first and its
+        marks, 1 for the second. What is longer than `max_length` is cut, the longer text first."""
+        return self.encode_pairs([(first, second)], max_length)[0]
+
+    def encode_pairs(self, pairs: Sequence[tuple[str, str | None]], max_length: int | None = None) -> list[Joined]:
+        """`encode_pair` for many, on all cores."""
+        classify, separate = self._joints
+        encoded = iter(self.encode_batch(flat(pairs)))
+        return [
+            join(next(encoded), None if second is None else next(encoded), classify, separate, max_length)
+            for _, second in pairs
+        ]
+
+    @cached_property
+    def _joints(self) -> tuple[int, int]:
+        """The tokens that join texts as BERT does; a stranger's tokenizer may do it in another way."""
+        classify, separate = self.special.classify, self.special.separate
+        if classify is None or separate is None:
+            raise UnsupportedError(
+                f"this {self.kind} tokenizer has no tokens to join texts with", expected="one with [CLS] and [SEP]"
+            )
+        if self._engine.post_processor is not None:
+            first, second = self.encode_batch(["a", "b c"])
+            for other, theirs in ((None, self._engine.encode("a")), (second, self._engine.encode("a", "b c"))):
+                ids, segments = join(first, other, classify, separate)
+                if ids.tolist() != theirs.ids or segments.tolist() != theirs.type_ids:
+                    raise UnsupportedError("this tokenizer joins texts in a way of its own", expected="BERT's way")
+        return classify, separate
+
     # -- ids to text --------------------------------------------------------------------------
 
     @cached_property
@@ -98,7 +166,10 @@ class Tokenizer:
 
     @cached_property
     def token_bytes(self) -> NDArray[np.int64]:
-        """How many UTF-8 bytes of text each id stands for: (vocab_size,). For bits per byte."""
+        """How many UTF-8 bytes of text each id stands for: (vocab_size,). For bits per byte.
+
+        WordPiece knows nothing of spaces: there it is the length of the piece itself.
+        """
         return np.array([len(spelled) for spelled in self._spelling], dtype=np.int64)
 
     def byte_length(self, ids: ArrayLike) -> int:
@@ -108,7 +179,7 @@ class Tokenizer:
     def decode_bytes(self, ids: ArrayLike) -> bytes:
         """The bytes that these ids spell; a sequence that was cut may end inside a character."""
         known = self._checked(ids)
-        if self.kind == "other":
+        if self.kind in ("other", "wordpiece"):
             return self._engine.decode(known.tolist(), skip_special_tokens=True).encode()
         table = self._spelling
         return b"".join([table[number] for number in known.tolist()])
@@ -137,8 +208,14 @@ class Tokenizer:
         return (self.token_bytes == 1) if self.kind == "words" else np.zeros(self.vocab_size, dtype=bool)
 
     def unseen_share(self, ids: ArrayLike) -> float:
-        """The share of tokens that only spell something the vocabulary lacks (0 for bytes and BPE)."""
+        """The share of tokens that only spell something the vocabulary lacks (0 for bytes and BPE).
+
+        For WordPiece it is the share of `[UNK]`.
+        """
         known = self._checked(ids)
+        if self.kind in ("other", "wordpiece"):
+            unknown = self.special.unknown
+            return float((known == unknown).mean()) if unknown is not None and known.size else 0.0
         spelled = self._single_bytes[known]
         if not spelled.any():
             return 0.0
@@ -163,8 +240,15 @@ class Tokenizer:
         return self._engine.to_str(pretty=True)
 
     @classmethod
-    def from_json(cls, text: str | bytes, *, name: str = "tokenizer.json", ends: Sequence[str | int] = (END,)) -> Self:
-        """The inverse of `to_json`; `name` is what an error calls it, `ends` what may end a text."""
+    def from_json(
+        cls,
+        text: str | bytes,
+        *,
+        name: str = "tokenizer.json",
+        ends: Sequence[str | int] = (END,),
+        named: Mapping[str, Sequence[str]] | None = None,
+    ) -> Self:
+        """The inverse of `to_json`; `name` is what an error calls it, `ends` and `named` as for a new one."""
         advice = "is it a tokenizer.json of Weft or of Hugging Face, and complete?"
         try:
             settings = json.loads(text)
@@ -174,7 +258,7 @@ class Tokenizer:
             raise DataError(f"{name} is JSON, but no tokenizer", advice=advice)
         settings["truncation"] = settings["padding"] = None  # a stranger's padding could ask for any memory
         try:
-            return cls(tokenizers.Tokenizer.from_str(json.dumps(settings)), ends=ends)
+            return cls(tokenizers.Tokenizer.from_str(json.dumps(settings)), ends=ends, named=named)
         except DataError as error:
             raise DataError(f"{name}: {error}") from None
         except (KeyboardInterrupt, SystemExit, MemoryError):
@@ -185,59 +269,40 @@ class Tokenizer:
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`, which Hugging Face's `PreTrainedTokenizerFast` opens too.
 
-        If a text ends with another token than ours, its name goes into the `tokenizer_config.json` beside it.
+        Special tokens with names of their own, such as another end of text than ours, are named in the
+        `tokenizer_config.json` beside it.
         """
         Path(path).write_text(self.to_json(), encoding="utf-8", newline="\n")
-        if self.end_name != END:
-            named = json.dumps({"eos_token": self.end_name}, ensure_ascii=False)
+        if self._unusual:
+            named = json.dumps({ROLES[role]: name for role, name in self._unusual.items()}, ensure_ascii=False)
             Path(path).with_name("tokenizer_config.json").write_text(named + "\n", encoding="utf-8", newline="\n")
 
     @classmethod
     def load(cls, path: str | Path, *, ends: Sequence[str | int] = ()) -> Self:
         """Read a `tokenizer.json`. What ends a text is told by the files beside it, else one of `ends`, else ours."""
-        named = end_names(Path(path).parent)
-        return cls.from_json(read_limited(Path(path)), name=str(path), ends=[*named, *ends, END])
+        named = names_beside(Path(path).parent)
+        ends = [*named.get("end", ()), *ends, END]
+        return cls.from_json(read_limited(Path(path)), name=str(path), ends=ends, named=named)
+
+    @property
+    def special_names(self) -> dict[str, str]:
+        """The special tokens by the names that Hugging Face's files have for them (`mask_token`, …)."""
+        return {ROLES[role]: name for role, name in self._names.items()}
 
     @cached_property
     def fingerprint(self) -> str:
         """A sha256 of everything that decides about ids; the same for the same tokenizer in every file."""
-        settings = _without_defaults(json.loads(self._engine.to_str()))
+        settings = json.loads(self._engine.to_str())
+        cleaning = settings.get("normalizer") or {}
+        if cleaning.get("type") == "BertNormalizer" and cleaning["strip_accents"] is None:  # which is not `false` here
+            cleaning["strip_accents"] = cleaning["lowercase"]
+        settings = _without_defaults(settings)
         if self.end_name != END:  # it stands between texts
             settings["end"] = self.end_name
+        joints = {role: name for role, name in self._unusual.items() if role in ("classify", "separate", "mask")}
+        if joints:
+            settings["special"] = joints
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-
-
-def read_limited(path: Path) -> bytes:
-    """The content of a file, unless it is too large for a tokenizer."""
-    try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise DataError(f"{path} has {size >> 20} MB", expected=f"a tokenizer of at most {LARGEST_FILE >> 20}")
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def read_table(path: Path) -> dict[str, Any]:
-    """A JSON object from a file of bearable size."""
-    content = read_limited(path)
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        raise DataError(f"{path} is not valid JSON", advice="is it complete?") from None
-    if not isinstance(found, dict):
-        raise DataError(f"{path} is JSON, but no table")
-    return found
-
-
-def end_names(folder: Path) -> list[str]:
-    """What Hugging Face's small files call the token that ends a text."""
-    tokens = []
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        if (folder / name).is_file():
-            token = read_table(folder / name).get("eos_token")
-            tokens.append(token.get("content") if isinstance(token, dict) else token)
-    return [token for token in tokens if isinstance(token, str)]
 
 
 def _first_line(error: BaseException) -> str:

@@ -6,14 +6,14 @@ out, so that a model meets spelled words while it trains, and not for the first 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 
 from weft.config import Size
 from weft.errors import ConfigError
-from weft.text.base import Progress, TokenizerConfig, finished, for_the_engine
+from weft.text.base import Progress, TokenizerConfig, finished, for_the_engine, room_besides
 from weft.text.recognise import WORD_PATTERN
 from weft.text.spelling import BYTE_CHARACTERS
 from weft.text.tokenizer import Tokenizer
@@ -37,7 +37,9 @@ class WordsConfig(TokenizerConfig, kind="words", aliases=("word",)):
         if self.vocab_size < 257:
             raise ConfigError(f"vocab_size = {self.vocab_size}", expected="at least 257: the bytes and the end of text")
 
-    def train(self, pieces: Iterable[str], *, progress: Progress | None = None) -> Tokenizer:
+    def train(
+        self, pieces: Iterable[str], *, progress: Progress | None = None, special: Sequence[str] = ()
+    ) -> Tokenizer:
         """Ids 0 … 255 are bytes, then come words from the most frequent on, then the end of text."""
         counter = tokenizers.Tokenizer(models.WordLevel())
         counter.pre_tokenizer = _splitter()
@@ -45,9 +47,9 @@ class WordsConfig(TokenizerConfig, kind="words", aliases=("word",)):
         counter.train_from_iterator(for_the_engine(pieces, progress), trainer)
         ranks = counter.get_vocab()
         words = [word for word in sorted(ranks, key=ranks.__getitem__) if 1 < len(word) <= LONGEST_WORD]
-        tokens = [*BYTE_CHARACTERS, *words[: self.vocab_size - 257]]
+        tokens = [*BYTE_CHARACTERS, *words[: room_besides(special, self.vocab_size) - 256]]
         vocabulary = {token: number for number, token in enumerate(tokens)}
         engine = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
         engine.pre_tokenizer = _splitter()
         engine.decoder = decoders.ByteLevel()
-        return finished(engine)
+        return finished(engine, special)

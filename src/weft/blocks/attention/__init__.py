@@ -4,7 +4,7 @@ from weft.blocks.attention.base import CAUSAL, EVERYTHING, AttentionConfig, Look
 from weft.blocks.attention.functional import attention
 from weft.blocks.attention.hard import HardConfig, HardLookup
 from weft.blocks.attention.heads import Attention, HeadsConfig
-from weft.blocks.attention.qk import Chain, QKNorm
+from weft.blocks.attention.qk import Chain, QKNorm, chain
 from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup, renormalise, softargmax
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "SoftmaxConfig",
     "SoftmaxLookup",
     "attention",
+    "chain",
     "renormalise",
     "softargmax",
 ]

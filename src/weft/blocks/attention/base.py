@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from weft.blocks.cache import Cache, KeyValueCache
+from weft.blocks.unpadded import Unpadded
 from weft.config import Choice
 from weft.errors import ShapeError, UnsupportedError
 
@@ -36,6 +37,8 @@ class Mask:
     allow   (T, S) or (B or 1, H or 1, T, S) bool: any pattern
     bias    (T, S) or (B or 1, H or 1, T, S) float: added to the scaled scores; −∞ forbids
     bias_forbids  whether the bias holds any −∞; None: looked up, which costs a pass over the bias
+    unpadded  the row is several texts, and each sees itself alone; `allow` and `bias` then speak of
+            positions in a text, (longest, longest), and are cut to each one's length
     """
 
     causal: bool = False
@@ -43,10 +46,12 @@ class Mask:
     allow: Tensor | None = None
     bias: Tensor | None = None
     bias_forbids: bool | None = None
+    unpadded: Unpadded | None = None
 
     def __repr__(self) -> str:
         parts = {"keep": self.keep, "allow": self.allow, "bias": self.bias}
         shown = [f"{name}={tuple(t.shape)}" for name, t in parts.items() if t is not None]
+        shown += [] if self.unpadded is None else [repr(self.unpadded)]
         return f"Mask({', '.join(['causal'] * self.causal + shown)})"
 
     def __post_init__(self) -> None:
@@ -64,22 +69,35 @@ class Mask:
                 raise ShapeError(f"Mask bias has type {part.dtype}", expected="floating point, added to the scores")
             if name != "bias" and part.dtype != torch.bool:
                 raise ShapeError(f"Mask {name} has type {part.dtype}", expected="bool, True where looking is allowed")
+        if self.unpadded is not None and self.keep is not None:
+            raise ShapeError(
+                "Mask with keep and unpadded", expected="one of them: where nothing is padded, all is kept"
+            )
         if self.bias is not None and self.bias_forbids is None:
             object.__setattr__(self, "bias_forbids", bool((self.bias == -torch.inf).any()))
 
     @property
     def is_everything(self) -> bool:
-        return not self.causal and self.keep is None and self.allow is None and self.bias is None
+        return not self.causal and self._only_causal
 
     @property
     def is_causal_only(self) -> bool:
-        return self.causal and self.keep is None and self.allow is None and self.bias is None
+        return self.causal and self._only_causal
+
+    @property
+    def _only_causal(self) -> bool:
+        return self.keep is None and self.allow is None and self.bias is None and self.unpadded is None
 
     def check(self, batch: int, heads: int, asking: int, answering: int, *, ignore_keep: bool = False) -> None:
         """Raise `ShapeError` unless every part fits scores of shape (batch, heads, asking, answering)."""
         if not ignore_keep and self.keep is not None and tuple(self.keep.shape) != (batch, answering):
             raise ShapeError(f"Mask keep has shape {tuple(self.keep.shape)}", expected=f"{(batch, answering)} (B, S)")
         scores = (batch, heads, asking, answering)
+        if self.unpadded is not None:
+            if (batch, asking, answering) != (1, self.unpadded.total, self.unpadded.total):
+                given = f"{batch} rows of {answering} tokens"
+                raise ShapeError(given, expected=f"one of {self.unpadded.total}, as in {self.unpadded}")
+            scores = (batch, heads, self.unpadded.longest, self.unpadded.longest)
         for name, part in (("allow", self.allow), ("bias", self.bias)):
             if part is None:
                 continue
@@ -90,6 +108,8 @@ class Mask:
 
     def allowed(self, asking: int, answering: int, device: torch.device) -> Bool[Tensor, "*lead T S"] | None:
         """All hard prohibitions as one bool tensor that broadcasts to the scores; None if there are none."""
+        if self.unpadded is not None:
+            raise UnsupportedError(f"{self.unpadded} for a kind that cannot cut them", expected="one text in each row")
         parts: list[Tensor] = []
         if self.causal:
             square = torch.ones(asking, answering, dtype=torch.bool, device=device)
@@ -106,6 +126,13 @@ class Mask:
         for part in parts[1:]:
             together = together & part
         return together.expand(*together.shape[:-2], asking, answering)
+
+    def in_text(self, length: int) -> Mask:
+        """What holds inside each text of this length, if the row is unpadded."""
+        cut = (slice(length), slice(length))
+        allow = None if self.allow is None else self.allow[..., *cut]
+        bias = None if self.bias is None else self.bias[..., *cut]
+        return replace(self, allow=allow, bias=bias, unpadded=None)
 
 
 EVERYTHING = Mask()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Lookup, Mask, Stream
 from weft.blocks.cache import Cache, KeyValueCache, positions
+from weft.blocks.unpadded import Unpadded
 from weft.config import Size
-from weft.errors import ConfigError, ShapeError
+from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
 class Attention(nn.Module):
@@ -75,12 +77,28 @@ class Attention(nn.Module):
         query = self._heads(asked, self.heads)
         key, value = self._heads(keys, self.kv_heads), self._heads(values, self.kv_heads)
         if self.qk is not None:
-            where = None if memory is not None else positions(x.shape[1], x.device, keep=mask.keep, cache=cache)
-            query, key = self.qk(query, key, where)
+            query, key = self.qk(query, key, None if memory is not None else self._positions(x, mask, cache))
         if cache is not None:
             return self._join(self.lookup.recall(query, key, value, mask, cache))
         mask.check(x.shape[0], self.heads, query.shape[2], key.shape[2])
+        if mask.unpadded is not None:
+            return self._join(self._text_by_text(query, key, value, mask, mask.unpadded))
         return self._join(self.lookup(query, key, value, mask))
+
+    @staticmethod
+    def _positions(x: Tensor, mask: Mask, cache: Cache | None) -> Tensor:
+        if mask.unpadded is not None:
+            return mask.unpadded.positions(x.device)
+        return positions(x.shape[1], x.device, keep=mask.keep, cache=cache)
+
+    def _text_by_text(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, unpadded: Unpadded) -> Tensor:
+        """A lookup for each run of texts of equal length, which are the batch there."""
+        found = []
+        for start, count, length in unpadded.runs():
+            parts = (t[0, :, start : start + count * length] for t in (query, key, value))
+            texts = (t.view(t.shape[0], count, length, t.shape[2]).transpose(0, 1) for t in parts)
+            found.append(self.lookup(*texts, mask.in_text(length)).transpose(1, 2).flatten(0, 1))
+        return torch.cat(found)[None].transpose(1, 2)
 
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of the stream, keys and values of the memory or of the stream itself; heads side by side."""
@@ -100,6 +118,9 @@ class Attention(nn.Module):
         for name, tensor in (("x", x), ("memory", memory)):
             if tensor is not None and (tensor.dim() != 3 or tensor.shape[-1] != self.width):
                 raise ShapeError(f"{name} has shape {tuple(tensor.shape)}", expected=f"(B, T, {self.width})")
+        if mask.unpadded is not None and (memory is not None or cache is not None):
+            given = f"{mask.unpadded} with a {'cache' if memory is None else 'memory'}"
+            raise UnsupportedError(given, expected="texts that are read once, each by itself")
         source = x if memory is None else memory
         if source.shape[0] != x.shape[0]:
             raise ShapeError(f"memory has {source.shape[0]} rows", expected=f"{x.shape[0]}, as x has")

@@ -27,6 +27,12 @@ class QKNorm(nn.Module):
         return self.query_norm(query), self.key_norm(key)
 
 
+def chain(*parts: nn.Module | None) -> nn.Module | None:
+    """Those parts that are there as one module; None if there are none."""
+    there = [part for part in parts if part is not None]
+    return Chain(there) if len(there) > 1 else there[0] if there else None
+
+
 class Chain(nn.ModuleList):
     """Several such modules one after the other: `Chain([QKNorm(64), Rotary(64)])`."""
 

@@ -1,0 +1,305 @@
+"""BERT: a Transformer that reads a whole text in both directions at once.
+
+Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding". One
+config expresses BERT exactly (learned positions, post-norm, GELU, biases: `bert-base`, `bert-large`) and the
+parts that our GPT learns fastest with, which are the default here too. The trunk gives a vector for each token;
+what is read from these is a small head of its own: masked tokens, sentence pairs, classes. How Hugging Face
+writes such models down stands in `bert_layouts.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from weft.blocks import (
+    AttentionConfig,
+    FeedForwardConfig,
+    Layers,
+    Mask,
+    NormConfig,
+    PositionConfig,
+    PostNorm,
+    PreNorm,
+    QKNorm,
+    TransformerLayer,
+    Unpadded,
+    chain,
+    positions,
+)
+from weft.blocks.attention import SoftmaxConfig
+from weft.blocks.feedforward import Activation, PlainConfig, activate
+from weft.blocks.norm import LayerNormConfig, RMSNormConfig
+from weft.blocks.position import LearnedConfig, RotaryConfig
+from weft.config import Between, Choice, Share, Size
+from weft.errors import ConfigError, ShapeError, UnsupportedError
+from weft.models.base import ModelConfig
+
+# -- what is read from the trunk --------------------------------------------------------------
+
+
+class HeadConfig(Choice):
+    """What a BERT has on top of its trunk.
+
+    `pooled`: a map and tanh of the first token's state, from which pairs and classes are read.
+    """
+
+    pooled: ClassVar[bool] = False
+    pairs: ClassVar[bool] = False
+
+
+class NoHeadConfig(HeadConfig, kind="none"):
+    """The trunk alone."""
+
+
+class PooledConfig(HeadConfig, kind="pooled"):
+    """One vector for the text."""
+
+    pooled = True
+
+
+class MaskedConfig(HeadConfig, kind="masked"):
+    """Which token was hidden. `tied`: the map to the vocabulary is the table of token vectors."""
+
+    tied: bool = True
+
+
+class PairsConfig(HeadConfig, kind="pairs"):
+    """Yes or no about two texts: does the second follow the first?"""
+
+    pooled, pairs = True, True
+
+
+class PretrainingConfig(MaskedConfig, kind="pretraining"):
+    """Masked tokens and sentence pairs, the two tasks BERT was trained on."""
+
+    pooled, pairs = True, True
+
+
+class ClassesConfig(HeadConfig, kind="classes"):
+    """A score for each class of text; one class is a number (regression). `labels` are their names, if they have any.
+
+    `dropout` None: as in the trunk.
+    """
+
+    pooled = True
+    classes: Size = 2
+    labels: tuple[str, ...] = ()
+    dropout: Share | None = None
+
+    def check(self) -> None:
+        super().check()
+        if self.labels and len(self.labels) != self.classes:
+            raise ConfigError(f"{len(self.labels)} labels for {self.classes} classes", expected="one for each, or none")
+        if len(set(self.labels)) != len(self.labels):
+            raise ConfigError("labels that occur twice", expected="a name of its own for each class")
+
+
+class MaskedHead(nn.Module):
+    """output(norm(activation(map(x)))): logits over the vocabulary."""
+
+    def __init__(self, width: int, vocab_size: int, *, activation: Activation, norm: nn.Module) -> None:
+        super().__init__()
+        self.activation = activation
+        self.map = nn.Linear(width, width)
+        self.norm = norm
+        self.output = nn.Linear(width, vocab_size)
+
+    def forward(self, hidden: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
+        return self.output(self.norm(activate(self.map(hidden), self.activation)))
+
+
+# -- the model --------------------------------------------------------------------------------
+
+
+class BERTConfig(ModelConfig, kind="bert"):
+    """The sizes and parts of a BERT. Attention heads are a field of `attention`, the hidden width of `feed_forward`.
+
+    `norm_first`: pre-norm layers and a last norm, or BERT's own post-norm. `segments`: how many kinds of text a
+    row may hold (first and second of a pair). `qk_norm`: without weights, or with "learned" ones.
+    """
+
+    vocab_size: Size
+    max_length: Size = 256
+    width: Size = 256
+    depth: Annotated[int, Between(1, 1000)] = 4
+    segments: Size = 2
+    attention: AttentionConfig = SoftmaxConfig(bias=False)
+    feed_forward: FeedForwardConfig = PlainConfig(activation="squared-relu", bias=False)
+    norm: NormConfig = RMSNormConfig()
+    position: PositionConfig = RotaryConfig()
+    qk_norm: bool | Literal["learned"] = True
+    norm_first: bool = True
+    zero_outputs: bool = True
+    dropout: Share = 0.0
+    head: HeadConfig = MaskedConfig()
+
+    def build(self) -> BERT:
+        return BERT(self)
+
+
+class BERT(nn.Module):
+    """Tokens in, a vector for each out; `masked_logits`, `pair_logits` and `class_logits` read from these."""
+
+    def __init__(self, config: BERTConfig) -> None:
+        super().__init__()
+        self.config = config
+        width, head = config.width, config.head
+        heads, head_width = config.attention.sizes(width)
+        self.tokens = nn.Embedding(config.vocab_size, width)
+        self.segments = nn.Embedding(config.segments, width)
+        self.position = config.position.build(
+            width=width, heads=heads, head_width=head_width, max_length=config.max_length
+        )
+        self.embedding_norm = config.norm.build(width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = Layers(self._layer(head_width) for _ in range(config.depth))
+        self.norm = config.norm.build(width) if config.norm_first else nn.Identity()
+        self.masked = self._masked_head()
+        self.pooler = nn.Linear(width, width) if head.pooled else None
+        self.pairs = nn.Linear(width, 2) if head.pairs else None
+        self.classes = self._class_head()
+        self._initialise()
+
+    def _layer(self, head_width: int) -> TransformerLayer:
+        config = self.config
+        residual = PreNorm if config.norm_first else PostNorm
+        qk_norm = QKNorm(head_width, learned=config.qk_norm == "learned") if config.qk_norm else None
+        return TransformerLayer(
+            attention=config.attention.build(config.width, qk=chain(qk_norm, self.position.qk)),
+            attention_residual=residual(config.norm.build(config.width), dropout=config.dropout),
+            feed_forward=config.feed_forward.build(config.width),
+            feed_forward_residual=residual(config.norm.build(config.width), dropout=config.dropout),
+        )
+
+    def _masked_head(self) -> MaskedHead | None:
+        config, width = self.config, self.config.width
+        if not isinstance(config.head, MaskedConfig):
+            return None
+        activation = config.feed_forward.activation
+        head = MaskedHead(width, config.vocab_size, activation=activation, norm=config.norm.build(width))
+        if config.head.tied:
+            head.output.weight = self.tokens.weight
+        return head
+
+    def _class_head(self) -> nn.Sequential | None:
+        head = self.config.head
+        if not isinstance(head, ClassesConfig):
+            return None
+        dropout = self.config.dropout if head.dropout is None else head.dropout
+        return nn.Sequential(nn.Dropout(dropout), nn.Linear(self.config.width, head.classes))
+
+    def _initialise(self) -> None:
+        """BERT's start (normal, 0.02, biases 0); or layers by 1/√inputs, and outputs of branches and heads at zero."""
+        for name, p in self.named_parameters():
+            if p.dim() < 2:
+                if name.endswith("bias"):
+                    nn.init.zeros_(p)
+                continue
+            ends_branch = name.endswith(("attention.output.weight", "feed_forward.down.weight"))
+            ends = ends_branch or name.startswith(("pairs.", "classes.", "masked.output."))
+            if self.config.zero_outputs and ends:
+                nn.init.zeros_(p)
+            elif self.config.zero_outputs and name.startswith("layers."):
+                nn.init.uniform_(p, -math.sqrt(3 / p.shape[1]), math.sqrt(3 / p.shape[1]))
+            else:
+                nn.init.normal_(p, std=0.02)
+
+    @property
+    def context(self) -> int:
+        """How many tokens it can see at once."""
+        return self.config.max_length
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        keep: Bool[Tensor, "B T"] | None = None,
+        *,
+        unpadded: Unpadded | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """The state of each token. `segments` says to which text of the row a token belongs (None: the first).
+
+        `keep` marks padding; what stands there means nothing in the result. With `unpadded`, the one row is
+        several texts, and each is read by itself.
+        """
+        if tokens.dim() != 2:
+            raise ShapeError(f"tokens have shape {tuple(tokens.shape)}", expected="(B, T)")
+        if segments is not None and segments.shape != tokens.shape:
+            raise ShapeError(f"segments have shape {tuple(segments.shape)}", expected=f"{tuple(tokens.shape)}")
+        if unpadded is None:
+            where = places = positions(tokens.shape[1], tokens.device, keep=keep)
+        else:
+            where, places = unpadded.positions(tokens.device), torch.arange(unpadded.longest, device=tokens.device)
+        told = self.segments.weight[0] if segments is None else self.segments(segments)
+        x = self.position.at_input(self.tokens(tokens) + told, where)
+        x = self.dropout(self.embedding_norm(x))
+        mask = Mask(keep=keep, bias=self.position.at_scores(places, places), unpadded=unpadded)
+        return self.norm(self.layers(x, mask=mask))
+
+    # -- heads --------------------------------------------------------------------------------
+
+    def masked_logits(self, hidden: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
+        """Logits over the vocabulary for any states: all of a text, or those of the hidden tokens alone."""
+        if self.masked is None:
+            raise self._without("masked tokens", "masked or pretraining")
+        return self.masked(hidden)
+
+    def pooled(self, hidden: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B D"]:
+        """One vector for each row: tanh of a map of its first real token."""
+        if self.pooler is None:
+            raise self._without("whole texts", "pooled, pairs, pretraining or classes")
+        first = hidden[:, 0]
+        if keep is not None:
+            first = hidden[torch.arange(len(hidden), device=hidden.device), keep.int().argmax(1)]
+        return self.pooler(first).tanh()
+
+    def pair_logits(
+        self, hidden: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B 2"]:
+        """Logits of yes (0) and no (1) about the two texts of each row."""
+        if self.pairs is None:
+            raise self._without("pairs", "pairs or pretraining")
+        return self.pairs(self.pooled(hidden, keep))
+
+    def class_logits(
+        self, hidden: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B C"]:
+        """A logit for each class, or the one number of a regression."""
+        if self.classes is None:
+            raise self._without("classes", "classes")
+        return self.classes(self.pooled(hidden, keep))
+
+    def _without(self, what: str, heads: str) -> UnsupportedError:
+        return UnsupportedError(f"this BERT has no head for {what}: head = {self.config.head.kind}", expected=heads)
+
+
+def bert(depth: int, width: int, heads: int) -> dict[str, object]:
+    """BERT's own parts in a given size, with the heads it was trained with."""
+    return {
+        "vocab_size": 30522,
+        "max_length": 512,
+        "width": width,
+        "depth": depth,
+        "attention": SoftmaxConfig(heads=heads, dropout=0.1),
+        "feed_forward": PlainConfig(activation="gelu"),
+        "norm": LayerNormConfig(eps=1e-12),
+        "position": LearnedConfig(),
+        "qk_norm": False,
+        "norm_first": False,
+        "zero_outputs": False,
+        "dropout": 0.1,
+        "head": PretrainingConfig(),
+    }
+
+
+PRESETS: dict[str, dict[str, object]] = {
+    "bert-tiny": {"width": 128, "depth": 4, "max_length": 128},
+    "bert-small": {"width": 256, "depth": 6, "max_length": 256},
+    "bert-base": bert(12, 768, 12),
+    "bert-large": bert(24, 1024, 16),
+}

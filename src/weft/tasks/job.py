@@ -1,0 +1,184 @@
+"""One run of training, whatever its task: begun, resumed, trained further, measured at the end.
+
+A task reads its data, plans, and describes what is to be done as a `Job`; everything that concerns the run
+directory, the clock, the processes and the best weights happens here, once for all tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from weft.checkpoints import RunDirectory, load_newest
+from weft.checkpoints.files import read_json
+from weft.errors import DataError
+from weft.models import ModelConfig
+from weft.tasks.environment import environment, run_readme
+from weft.tasks.request import Request
+from weft.tasks.start import Start, read_start
+from weft.text import Tokenizer
+from weft.training import ALONE, Outcome, Ranks, Trainer, TrainingConfig
+from weft.training.pace import Pace
+from weft.training.resume import load_model_tensors
+
+TEST_FILE = "test.json"
+Report = Callable[[dict[str, Any]], None]
+
+
+class Settings(Protocol):
+    """What the settings of every task have."""
+
+    @property
+    def model(self) -> ModelConfig: ...
+    @property
+    def training(self) -> TrainingConfig: ...
+    @property
+    def start(self) -> str | None: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be trained, on what, and how it is judged.
+
+    samples           the batch with these sample numbers
+    loss              a summed loss of a batch and how many terms it has
+    measure           (model, "validation" or "test", ranks) → metrics; `validation_loss` is the one that decides
+    per_epoch         samples in one reading of the data
+    seconds_at_end    what measuring will take once training is over
+    look              what the model does as it stands, shown before and after training; or None
+    """
+
+    task: str
+    config: Settings
+    tokenizer: Tokenizer
+    samples: Callable[[np.ndarray], Any]
+    loss: Callable[[nn.Module, Any], tuple[Tensor, int]]
+    measure: Callable[[nn.Module, str, Ranks], dict[str, float]]
+    per_epoch: int
+    seconds_per_step: Callable[[], float]
+    seconds_at_end: Callable[[], float]
+    has_test: bool = False
+    look: Callable[[nn.Module], dict[str, Any]] | None = None
+
+
+def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
+    """The directory of a new run with everything that a resume needs; other ranks wait until it is there."""
+    path = Path(out) if out else RunDirectory.next_free(Path("runs"), f"{job.task}-{name}")
+    run = RunDirectory(path)
+    if ranks.is_first:
+        run = RunDirectory.create(path)
+        job.tokenizer.save(run.tokenizer_file)
+        run.write_json("environment.json", environment())
+        run.write_file("README.md", run_readme(run.path))
+        run.write_config({"task": job.task, **job.config.to_dict()})
+    ranks.wait()
+    return run
+
+
+@dataclass(frozen=True)
+class Further:
+    """How much further a finished run is trained; all None: not at all."""
+
+    minutes: float | None = None
+    steps: int | None = None
+    epochs: float | None = None
+
+    def count(self, job: Job) -> int:
+        """In steps."""
+        if self.steps is not None:
+            return self.steps
+        if self.epochs is not None:
+            return max(1, round(self.epochs * job.per_epoch / job.config.training.batch))
+        assert self.minutes is not None
+        return max(1, int(60 * self.minutes / job.seconds_per_step()))
+
+    def extend(self, run: RunDirectory, job: Job) -> None:
+        """Record that a finished run goes on, with a new curve."""
+        checkpoint = load_newest(run.checkpoints)
+        if checkpoint is None or not checkpoint.state["progress"]["finished"]:
+            raise DataError(
+                f"{run.path} is not finished", expected="a finished run to train further", advice="resume it first"
+            )
+        steps = checkpoint.step + self.count(job)
+        run.add_event({"event": "extend", "step": checkpoint.step, "steps": steps})
+
+
+NO_FURTHER = Further()
+
+
+def train_job(
+    run: RunDirectory,
+    job: Job,
+    ranks: Ranks,
+    report: Report,
+    *,
+    request: Request | None = None,
+    start: Start | None = None,
+) -> Outcome:
+    """A new run, of a `request`, is fitted to the clock on the way; a resumed one keeps its plan as it is."""
+    settings = job.config.training
+    report({"event": "phase", "name": "training"})
+    with run.locked() if ranks.is_first else nullcontext():
+        torch.manual_seed(settings.seed)
+        model = _model_to_train(run, job.config, start).to(settings.device)
+        pace = None
+        if settings.minutes is not None and request is not None:
+            pace = Pace(request.started + 60 * settings.minutes - job.seconds_at_end())
+        shared = ALONE if settings.sharded else ranks  # a sharded model runs on all ranks at once: no work to share
+        trainer = Trainer(
+            model,
+            settings=settings,
+            run=run,
+            samples=job.samples,
+            loss=job.loss,
+            evaluate=lambda: job.measure(model, "validation", shared),
+            on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
+            ranks=ranks,
+            pace=pace,
+        )
+        trainer.saves_start = job.config.start is not None
+        trainer.identity = job.config.to_dict()
+        trainer.identity["data"].pop("test")  # its content is in the fingerprint
+        look = job.look if ranks.world == 1 else None
+        if look is not None:
+            report(look(model) | {"when": "before"})
+        outcome = trainer.train()
+        if outcome.stopped_by == "signal":
+            return outcome
+        if look is not None or job.has_test:
+            load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
+        if look is not None:
+            report(look(model) | {"when": "after"})
+        if job.has_test:
+            report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
+            metrics = job.measure(model, "test", shared)
+            found = {"step": outcome.progress.best_step, "test_loss": metrics.pop("validation_loss")}
+            if ranks.is_first:
+                run.write_json(TEST_FILE, found | metrics)
+        return outcome
+
+
+def _model_to_train(run: RunDirectory, config: Settings, start: Start | None) -> nn.Module:
+    """With fresh weights, or those of the model it starts from; once there is a checkpoint, that one counts."""
+    if config.start is None or load_newest(run.checkpoints) is not None:
+        return config.model.build()
+    return (start or read_start(config.start)).build(config.model)
+
+
+def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
+    """How good the best weights are: on the test data if there are any, else on what was held out."""
+    progress = outcome.progress
+    found = {**progress.best_metrics, "validation_loss": progress.best, "measured_on": "validation"}
+    if (run.path / TEST_FILE).exists():
+        test = read_json(run.path / TEST_FILE)
+        if test.pop("step") == progress.best_step:  # else it is of weights that were best before
+            found |= {**test, "measured_on": "test"}
+    return found

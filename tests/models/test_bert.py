@@ -1,0 +1,231 @@
+"""BERT: shapes, heads, padding, sizes, start; unpadded is the same; the default parts learn."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from weft.blocks import PositionConfig
+from weft.errors import ConfigError, DataError, ShapeError, UnsupportedError
+from weft.models import BERTConfig, HeadConfig, ModelConfig, encode, encode_bunches, encode_first, preset
+from weft.models.bert import ClassesConfig
+from weft.training import AdamWConfig
+
+SMALL = {"vocab_size": 50, "width": 16, "depth": 2, "max_length": 24}
+BASE = {**preset("bert-base")[1], **SMALL, "attention": {"kind": "softmax", "heads": 2}, "dropout": 0.0}
+STYLES = {
+    "default": BERTConfig(**SMALL),
+    "bert": BERTConfig(**BASE),
+    "untied": BERTConfig(**SMALL, head={"kind": "masked", "tied": False}),
+    "learned q/k norm": BERTConfig(**SMALL, qk_norm="learned"),
+    **{f"post-norm {kind}": BERTConfig(**BASE | {"position": {"kind": kind}}) for kind in PositionConfig.menu},
+}
+LENGTHS = (9, 4, 1, 4, 7)
+
+
+def model(style, dtype=torch.float64, **changes):
+    torch.manual_seed(1)
+    bert = STYLES[style].override(changes).build().to(dtype).eval()
+    with torch.no_grad():
+        for p in bert.parameters():  # zero starts would make every comparison trivial
+            p.add_(0.2 * torch.randn_like(p))
+    return bert
+
+
+def ragged():
+    torch.manual_seed(2)
+    return [torch.randint(1, 50, (n,)) for n in LENGTHS], [torch.arange(n) * 2 // n for n in LENGTHS]
+
+
+def padded(texts, side="right", fill=0):
+    rows, longest = len(texts), max(len(text) for text in texts)
+    tokens, keep = torch.full((rows, longest), fill), torch.zeros(rows, longest, dtype=torch.bool)
+    for row, text in enumerate(texts):
+        place = slice(longest - len(text), longest) if side == "left" else slice(0, len(text))
+        tokens[row, place], keep[row, place] = text, True
+    return tokens, keep
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_padding_changes_nothing_on_either_side(style):
+    bert, (texts, segments) = model(style), ragged()
+    for side in ("left", "right"):
+        tokens, keep = padded(texts, side)
+        other, _ = padded(texts, side, fill=13)
+        told, _ = padded(segments, side)
+        states = bert(tokens, told, keep)
+        assert torch.allclose(bert(other, told, keep)[keep], states[keep], atol=1e-12)
+        for row, (text, segment) in enumerate(zip(texts, segments, strict=True)):
+            assert torch.allclose(bert(text[None], segment[None])[0], states[row, keep[row]], atol=1e-12)
+    assert (bert(tokens, told)[keep] - states[keep]).abs().max() > 1e-3  # a negative control: padding is seen
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_unpadded_is_padded_with_gradients(style):
+    bert, (texts, segments) = model(style), ragged()
+    tokens, keep = padded(texts)
+    told, _ = padded(segments)
+    weights = [torch.randn(n, 16, dtype=torch.float64) for n in LENGTHS]
+    results = []
+    for states in (
+        [states[row] for states, row in zip(bert(tokens, told, keep), keep, strict=True)],
+        encode(bert, texts, segments, tokens=12),
+    ):
+        loss = sum((state * weight).sum() for state, weight in zip(states, weights, strict=True))
+        slopes = torch.autograd.grad(loss, list(bert.parameters()), allow_unused=True)
+        results.append((states, slopes))
+    (one, one_slopes), (other, other_slopes) = results
+    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(one, other, strict=True))
+    for a, b in zip(one_slopes, other_slopes, strict=True):
+        assert (a is None and b is None) or torch.allclose(a, b, atol=1e-9)
+    assert sum(s is not None and bool(s.any()) for s in one_slopes) > 10
+
+
+def test_encoding_takes_lists_and_keeps_the_order():
+    bert, (texts, segments) = model("bert", torch.float32), ragged()
+    lists = [text.tolist() for text in texts]
+    states = encode(bert, lists, [s.tolist() for s in segments])
+    assert [tuple(s.shape) for s in states] == [(n, 16) for n in LENGTHS]
+    first = encode_first(bert, lists, segments, tokens=5)
+    assert torch.allclose(first, torch.stack([s[0] for s in states]), atol=1e-5)
+    tokens, keep = padded(texts)
+    told, _ = padded(segments)
+    assert torch.allclose(bert.pair_logits(first[:, None]), bert.pair_logits(bert(tokens, told, keep)), atol=1e-5)
+    found = list(encode_bunches(bert, lists, tokens=12))
+    assert [bunch.numbers for bunch in found] == [[2, 1, 3], [4], [0]]
+    assert encode(bert, []) == []
+    with pytest.raises(DataError, match="no texts"):
+        encode_first(bert, [])
+    with pytest.raises(DataError, match="segments of other lengths"):
+        encode(bert, lists, [[0]] * 5)
+    with pytest.raises(ShapeError, match="none empty"):
+        encode(bert, [[1], []])
+
+
+def test_segments_and_their_absence():
+    bert = model("default", torch.float32)
+    tokens = torch.randint(50, (2, 6))
+    assert torch.equal(bert(tokens), bert(tokens, torch.zeros_like(tokens)))
+    assert not torch.equal(bert(tokens), bert(tokens, torch.ones_like(tokens)))
+    with pytest.raises(ShapeError, match="segments have shape"):
+        bert(tokens, torch.zeros(2, 5, dtype=torch.long))
+    with pytest.raises(ShapeError, match=r"expected \(B, T\)"):
+        bert(tokens[0])
+
+
+HEADS = {
+    "none": set(),
+    "pooled": {"pooled"},
+    "masked": {"masked_logits"},
+    "pairs": {"pooled", "pair_logits"},
+    "pretraining": {"pooled", "masked_logits", "pair_logits"},
+    "classes": {"pooled", "class_logits"},
+}
+
+
+def test_every_head_is_tested():
+    assert set(HEADS) == set(HeadConfig.menu)
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_model_has_its_head_and_no_other(kind):
+    bert = model("default", torch.float32, **{"head.kind": kind})
+    hidden = bert(torch.randint(50, (3, 6)))
+    shapes = {"pooled": (3, 16), "masked_logits": (3, 6, 50), "pair_logits": (3, 2), "class_logits": (3, 2)}
+    for name, shape in shapes.items():
+        if name in HEADS[kind]:
+            assert getattr(bert, name)(hidden).shape == shape
+        else:
+            with pytest.raises(UnsupportedError, match=f"has no head for .*: head = {kind}"):
+                getattr(bert, name)(hidden)
+    if "masked_logits" in HEADS[kind]:
+        at = torch.tensor([0, 7, 11])
+        some = bert.masked_logits(hidden.flatten(0, 1)[at])
+        assert torch.allclose(some, bert.masked_logits(hidden).flatten(0, 1)[at], atol=1e-6)
+
+
+def test_a_left_padded_row_is_pooled_at_its_first_real_token():
+    bert, (texts, _) = model("default", head=ClassesConfig(classes=3)), ragged()
+    tokens, keep = padded(texts, "left")
+    right, right_keep = padded(texts)
+    left_logits = bert.class_logits(bert(tokens, None, keep), keep)
+    assert torch.allclose(left_logits, bert.class_logits(bert(right, None, right_keep)), atol=1e-12)
+
+
+def test_labels_and_classes_belong_together():
+    assert ClassesConfig(classes=2, labels=("no", "yes")).labels == ("no", "yes")
+    with pytest.raises(ConfigError, match="3 labels for 2 classes"):
+        ClassesConfig(labels=("a", "b", "c"))
+    with pytest.raises(ConfigError, match="twice"):
+        ClassesConfig(labels=("a", "a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "count"),
+    [
+        ("bert-base", "pooled", 109_482_240),
+        ("bert-base", "masked", 109_514_298),
+        ("bert-base", "pretraining", 110_106_428),
+        ("bert-base", "classes", 109_483_778),
+        ("bert-large", "pooled", 335_141_888),
+    ],
+)
+def test_presets_have_the_published_sizes(name, head, count):
+    family, fields = preset(name)
+    shapes = ModelConfig.pick({"kind": family, **fields, "head": head}).shapes()
+    assert sum(math.prod(shape) for shape in shapes.values()) == count
+
+
+def test_every_preset_builds():
+    for name in ("bert", "bert-tiny", "bert-small"):
+        family, fields = preset(name)
+        assert ModelConfig.pick({"kind": family, "vocab_size": 50, **fields}).shapes()
+
+
+@pytest.mark.parametrize("style", ["default", "bert", "untied"])
+def test_the_loss_begins_at_ln_of_the_vocabulary(style):
+    bert = STYLES[style].build()
+    logits = bert.masked_logits(bert(torch.randint(50, (8, 20))))
+    loss = F.cross_entropy(logits.flatten(0, 1), torch.randint(50, (160,)))
+    assert abs(loss.item() - math.log(50)) < 0.05
+
+
+@pytest.mark.parametrize("style", ["default", "bert"])
+def test_one_batch_can_be_learned_by_heart(style):
+    torch.manual_seed(1)
+    bert = STYLES[style].build()
+    rule, tokens = AdamWConfig(learning_rate=0.01, weight_decay=0.0).build(bert), torch.randint(2, 50, (4, 16))
+    hidden = torch.rand(4, 16) < 0.25
+    for _ in range(120):
+        states = bert(tokens.masked_fill(hidden, 1))
+        loss = F.cross_entropy(bert.masked_logits(states[hidden]), tokens[hidden])
+        rule.zero_grad()
+        loss.backward()
+        rule.step()
+    assert loss.item() < 0.1
+
+
+def test_both_directions_are_read():
+    bert = model("default")
+    tokens = torch.randint(50, (1, 10))
+    for changed in (0, 9):
+        other = tokens.clone()
+        other[0, changed] = (other[0, changed] + 1) % 50
+        assert ((bert(other) - bert(tokens)).abs().amax(-1) > 1e-9).all()
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_with_weights_takes_them_over(style):
+    bert, tokens = model(style, torch.float32), torch.randint(50, (2, 20))
+    weights = {name: p.detach().clone() for name, p in bert.named_parameters()}
+    again = STYLES[style].with_weights(weights).eval()
+    assert torch.equal(again.masked_logits(again(tokens)), bert.masked_logits(bert(tokens)))
+    assert (again.masked.output.weight is again.tokens.weight) == STYLES[style].head.tied
+
+
+def test_config_round_trips():
+    labelled = BERTConfig(**SMALL, head={"kind": "classes", "classes": 2, "labels": ["no", "yes"], "dropout": 0.3})
+    for config in (*STYLES.values(), labelled):
+        assert ModelConfig.from_dict(config.to_dict()) == config
+        assert ModelConfig.from_toml(config.to_toml()) == config

@@ -1,0 +1,286 @@
+"""BERT against Hugging Face's own code, tiny and random: states, logits, gradients, and folders both ways."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
+from weft.errors import DataError, UnsupportedError, WeightsError
+from weft.models import BERTConfig, encode, encode_first, layout_for, preset
+
+transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
+transformers.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+SIZES = {
+    "vocab_size": 61,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 20,
+}
+NAMES = {"id2label": {0: "no", 1: "maybe", 2: "yes"}, "label2id": {"no": 0, "maybe": 1, "yes": 2}}
+CASES = {
+    "trunk": ("BertModel", {}),
+    "masked": ("BertForMaskedLM", {}),
+    "pairs": ("BertForNextSentencePrediction", {}),
+    "pretraining": ("BertForPreTraining", {"hidden_act": "relu", "layer_norm_eps": 1e-3}),
+    "classes": ("BertForSequenceClassification", {**NAMES, "classifier_dropout": 0.3}),
+    "nameless classes": ("BertForSequenceClassification", {"num_labels": 5, "hidden_act": "gelu_new"}),
+    "regression": ("BertForSequenceClassification", {"num_labels": 1, "problem_type": "regression"}),
+    "three segments": ("BertForMaskedLM", {"type_vocab_size": 3}),
+}
+
+
+def theirs(case):
+    """A model of theirs, with every parameter moved away from zeros and ones."""
+    name, fields = CASES[case]
+    torch.manual_seed(1)
+    model = getattr(transformers, name)(transformers.BertConfig(**SIZES, **fields)).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.2 * torch.randn_like(p))
+    return model
+
+
+def ours_from(path):
+    folder = HuggingFaceFolder(path)
+    return folder.config.with_weights(folder.read_weights()).eval()
+
+
+def batch():
+    """Ragged rows with segments: tokens, segments, keep. Token 0, their padding, stands nowhere else."""
+    torch.manual_seed(3)
+    keep = torch.arange(14) < torch.tensor([14, 9, 1, 5])[:, None]
+    tokens = torch.randint(1, 61, (4, 14)).masked_fill(~keep, 0)
+    return tokens, (torch.arange(14) >= 4).long().expand(4, -1).masked_fill(~keep, 0), keep
+
+
+def their_results(model, tokens, segments, keep):
+    """States of real tokens, and every logit."""
+    found = model(tokens, attention_mask=keep.long(), token_type_ids=segments, output_hidden_states=True)
+    results = {"states": found.hidden_states[-1][keep]}
+    kind = type(model).__name__
+    if kind == "BertModel":
+        results["pooled"] = found.pooler_output
+    elif kind == "BertForPreTraining":
+        results |= {"masked": found.prediction_logits[keep], "pairs": found.seq_relationship_logits}
+    else:
+        name = {"BertForMaskedLM": "masked", "BertForNextSentencePrediction": "pairs"}.get(kind, "classes")
+        results[name] = found.logits[keep] if name == "masked" else found.logits
+    return results
+
+
+def our_results(model, tokens, segments, keep):
+    hidden, head = model(tokens, segments, keep), model.config.head
+    results = {"states": hidden[keep]}
+    if head.kind == "pooled":
+        results["pooled"] = model.pooled(hidden)
+    if head.kind in ("masked", "pretraining"):
+        results["masked"] = model.masked_logits(hidden[keep])
+    if head.pairs:
+        results["pairs"] = model.pair_logits(hidden)
+    if head.kind == "classes":
+        results["classes"] = model.class_logits(hidden)
+    return results
+
+
+def apart(one, other):
+    assert one.keys() == other.keys()
+    return max(float((one[name] - other[name]).detach().abs().max()) for name in one)
+
+
+def slopes(results, parameters):
+    torch.manual_seed(4)
+    loss = sum((value * torch.randn(value.shape) / value.numel() ** 0.5).sum() for value in results.values())
+    found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+    return {name: slope for name, slope in zip(parameters, found, strict=True) if slope is not None}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_states_logits_and_gradients_are_theirs(case, tmp_path):
+    model = theirs(case)
+    model.save_pretrained(tmp_path / "hf")
+    ours, given = ours_from(tmp_path / "hf"), batch()
+    results, expected = our_results(ours, *given), their_results(model, *given)
+    assert apart(results, expected) < 1e-5
+    assert all(value.abs().max() > 0.1 for value in expected.values())  # it is not all zeros that agree
+
+    folder = HuggingFaceFolder(tmp_path / "hf")
+    table = folder.layout.table_for(folder.config, folder.entries)
+    found = table.write(slopes(results, dict(ours.named_parameters())))
+    wanted = slopes(expected, dict(model.named_parameters()))
+    assert len(wanted) > 30 and wanted.keys() <= found.keys()
+    for name, slope in wanted.items():
+        assert (found[name] - slope).abs().max() < 1e-5 * max(1.0, float(slope.abs().max())), name
+
+    with torch.no_grad():
+        ours.layers[1].attention.key.weight[0] += 0.5  # a negative control: one row of one map
+    assert apart(our_results(ours, *given), expected) > 1e-4
+
+
+def test_encoding_without_padding_is_theirs_with_padding(tmp_path):
+    model = theirs("classes")
+    model.save_pretrained(tmp_path / "hf")
+    ours, (tokens, segments, keep) = ours_from(tmp_path / "hf"), batch()
+    expected = their_results(model, tokens, segments, keep)
+    texts, told = ([row[real].tolist() for row, real in zip(t, keep, strict=True)] for t in (tokens, segments))
+    with torch.inference_mode():
+        assert (torch.cat(encode(ours, texts, told, tokens=15)) - expected["states"]).abs().max() < 1e-5
+        logits = ours.class_logits(encode_first(ours, texts, told)[:, None])
+        assert (logits - expected["classes"]).abs().max() < 1e-5
+
+
+AUTO = {
+    "pooled": "AutoModel",
+    "masked": "AutoModelForMaskedLM",
+    "pairs": "AutoModelForNextSentencePrediction",
+    "pretraining": "AutoModelForPreTraining",
+    "classes": "AutoModelForSequenceClassification",
+}
+
+
+def export(path, model):
+    path.mkdir()
+    write_folder(path, layout_for(model.config), model.config, dict(model.named_parameters()), None)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_there_and_back_gives_the_same_bits(case, tmp_path):
+    model = theirs(case)
+    model.save_pretrained(tmp_path / "hf")
+    ours = ours_from(tmp_path / "hf")
+    export(tmp_path / "back", ours)
+    auto = getattr(transformers, AUTO[ours.config.head.kind])
+    again, report = auto.from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert type(again) is type(model)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    state, expected = again.state_dict(), model.state_dict()
+    assert state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in state)
+    assert again.config.id2label == model.config.id2label and again.config.num_labels == model.config.num_labels
+    given = batch()
+    assert apart(their_results(again.eval(), *given), our_results(ours, *given)) < 1e-5
+    twice = ours_from(tmp_path / "back")
+    assert twice.config == ours.config
+    assert all(torch.equal(a, b) for a, b in zip(twice.parameters(), ours.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("head", [*AUTO, "none"])
+def test_our_own_models_open_there(head, tmp_path):
+    fields = preset("bert-base")[1] | {"vocab_size": 61, "width": 32, "depth": 2, "max_length": 20}
+    attention = {"kind": "softmax", "heads": 4}
+    config = BERTConfig(**fields | {"attention": attention, "feed_forward": {"kind": "plain"}, "head": head})
+    if head == "none":
+        with pytest.raises(UnsupportedError, match="bert: a trunk has its pooler there"):
+            layout_for(config)
+        return
+    ours = config.build().eval()
+    export(tmp_path / "hf", ours)
+    model = getattr(transformers, AUTO[head]).from_pretrained(tmp_path / "hf").eval()
+    given = batch()
+    assert apart(their_results(model, *given), our_results(ours, *given)) < 1e-5
+
+
+# -- files as they are found ------------------------------------------------------------------
+
+
+def change(path, **settings):
+    found = json.loads((path / "config.json").read_text()) | settings
+    (path / "config.json").write_text(json.dumps({k: v for k, v in found.items() if v != "gone"}))
+
+
+def rename(path, edit):
+    tensors = load_file(path / "model.safetensors")
+    save_file(edit(tensors), path / "model.safetensors", {"format": "pt"})
+
+
+def old_names(tensors):
+    """As bert-base-uncased is stored: gamma and beta, positions, and the tied tensors once more."""
+    swaps = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    found = {}
+    for name, tensor in tensors.items():
+        new = next((new for new in swaps if name.endswith(new)), "")
+        found[name.removesuffix(new) + swaps.get(new, "")] = tensor
+    found["bert.embeddings.position_ids"] = torch.arange(20)[None]
+    found["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"].clone()
+    found["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"].clone()
+    return found
+
+
+def test_old_names_and_a_masked_model_with_all_heads(tmp_path):
+    model = theirs("pretraining")
+    model.save_pretrained(tmp_path / "hf")
+    rename(tmp_path / "hf", old_names)
+    for given in (["BertForMaskedLM"], "gone"):
+        change(tmp_path / "hf", architectures=given)
+        ours = ours_from(tmp_path / "hf")
+        assert ours.config.head.kind == "pretraining"
+        assert apart(our_results(ours, *batch()), their_results(model, *batch())) < 1e-5
+
+
+def test_a_head_that_nothing_reads_and_a_trunk_without_one(tmp_path):
+    model = theirs("masked")
+    model.save_pretrained(tmp_path / "hf")
+    map_ = {"bert.pooler.dense.weight": torch.ones(32, 32), "bert.pooler.dense.bias": torch.ones(32)}
+    rename(tmp_path / "hf", lambda tensors: tensors | map_)
+    assert ours_from(tmp_path / "hf").config.head.kind == "masked"
+    trunk = transformers.BertModel(transformers.BertConfig(**SIZES), add_pooling_layer=False).eval()
+    trunk.save_pretrained(tmp_path / "trunk")
+    ours, (tokens, segments, keep) = ours_from(tmp_path / "trunk"), batch()
+    assert ours.config.head.kind == "none"
+    expected = trunk(tokens, attention_mask=keep.long(), token_type_ids=segments).last_hidden_state
+    assert (ours(tokens, segments, keep) - expected)[keep].abs().max() < 1e-5
+
+
+HOSTILE = {
+    "another class": (
+        {"architectures": ["BertForTokenClassification"]},
+        UnsupportedError,
+        "BertForTokenClassification",
+    ),
+    "no text as class": ({"architectures": [7]}, DataError, "architectures = 7"),
+    "relative positions": ({"position_embedding_type": "relative_key"}, UnsupportedError, "relative_key"),
+    "a decoder": ({"is_decoder": True}, UnsupportedError, "is_decoder"),
+    "untied": ({"tie_word_embeddings": False}, UnsupportedError, "tie_word_embeddings"),
+    "several classes at once": ({"problem_type": "multi_label_classification"}, UnsupportedError, "problem_type"),
+    "three numbers": ({"problem_type": "regression"}, UnsupportedError, "regression of 3 numbers"),
+    "labels with holes": ({"id2label": {"0": "a", "2": "b", "3": "c"}}, DataError, "id2label"),
+    "labels that are no text": ({"id2label": {"0": 1, "1": 2, "2": 3}}, DataError, "id2label"),
+    "labels that are no table": ({"id2label": ["a", "b", "c"]}, DataError, "id2label"),
+    "twins": ({"id2label": {"0": "a", "1": "a", "2": "b"}}, DataError, "twice"),
+    "two counts": ({"num_labels": 4}, DataError, "id2label"),
+    "fewer classes than the file": ({"id2label": {"0": "a", "1": "b"}}, WeightsError, "classifier.bias"),
+    "a class without its head": (
+        {"architectures": ["BertModel"]},
+        WeightsError,
+        "'classifier.bias'|'classifier.weight'",
+    ),
+    "heads that do not divide": ({"num_attention_heads": 5}, DataError, "width 32 with 5 heads"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_it_cannot_be_is_refused(what, tmp_path):
+    settings, error, words = HOSTILE[what]
+    theirs("classes").save_pretrained(tmp_path / "hf")
+    ours_from(tmp_path / "hf")
+    change(tmp_path / "hf", **settings)
+    with pytest.raises(error, match=words) as caught:
+        ours_from(tmp_path / "hf")
+    assert str(tmp_path / "hf") in str(caught.value) and len(str(caught.value).splitlines()) <= 3
+
+
+def test_tied_tensors_that_differ_are_refused(tmp_path):
+    theirs("masked").save_pretrained(tmp_path / "hf")
+    rename(tmp_path / "hf", lambda tensors: tensors | {"cls.predictions.decoder.bias": torch.ones(61)})
+    with pytest.raises(WeightsError, match=r"'cls.predictions.decoder.bias' differs from 'cls.predictions.bias'"):
+        ours_from(tmp_path / "hf")
+
+
+def test_our_default_parts_have_no_name_there():
+    with pytest.raises(UnsupportedError, match="bert: positions are learned there, not rotary") as caught:
+        layout_for(BERTConfig(vocab_size=61))
+    assert "another family" not in str(caught.value)
