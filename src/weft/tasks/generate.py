@@ -23,6 +23,7 @@ from weft.tasks.preparation import (
     Prepared,
     check_gives_text_back,
     check_model,
+    check_writes,
     learned_tokenizer,
     tokenised,
 )
@@ -38,6 +39,7 @@ def train_generate(request: Request, report: Report) -> tuple[RunDirectory | Non
     """Plan, write the run directory, train. `report` is told each event."""
     request.check()
     if request.start is None:
+        check_writes(request.model)
         check_gives_text_back(request.apply("tokenizer", TokenizerConfig.pick(request.tokenizer or "bpe")))
     ranks = ranks_from_environment(request.device)
     torch.set_num_threads(request.threads or os.cpu_count() or 1)

@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from weft.config import Config
-from weft.cost import cost_of
 from weft.data import TokenFile, Windows, tokenise
-from weft.errors import ConfigError, DataError
-from weft.models import GPTConfig, ModelConfig
+from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.models import GPTConfig, ModelConfig, preset
 from weft.tasks.environment import check_fits
 from weft.tasks.job import Report
 from weft.tasks.sources import DataConfig, Source
@@ -72,13 +71,22 @@ class Prepared:
 
 def check_model(model: ModelConfig, tokenizer: Tokenizer, where: str) -> None:
     """What files say of a model must make sense together before it is built."""
-    assert isinstance(model, GPTConfig)
-    if tokenizer.vocab_size > model.vocab_size:
+    known = getattr(model, "vocab_size", 0)
+    if tokenizer.vocab_size > known:
         raise DataError(
-            f"tokenizer.json has {tokenizer.vocab_size} tokens, the model in {where} knows {model.vocab_size}",
+            f"tokenizer.json has {tokenizer.vocab_size} tokens, the model in {where} knows {known}",
             expected="the tokenizer that the model was trained with",
         )
-    check_fits(cost_of(model, batch=1, length=1).parameters, where)
+    check_fits(sum(p.numel() for p in model.skeleton().parameters()), where)
+
+
+def check_writes(name: str) -> None:
+    """Refuse a model that reads in both directions: it cannot go on with a text."""
+    family, _ = preset(name)
+    if family != "gpt":
+        raise UnsupportedError(
+            f"{name} reads text and does not write", expected="a gpt", advice="weft train --model gpt"
+        )
 
 
 def check_gives_text_back(config: TokenizerConfig) -> None:

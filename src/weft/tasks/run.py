@@ -15,9 +15,8 @@ from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_json
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.checkpoints.status import run_status
-from weft.cost import cost_of
 from weft.data import TokenFile, tokenise
-from weft.errors import ConfigError, DataError, WeftError, WeightsError
+from weft.errors import ConfigError, DataError, UnsupportedError, WeftError, WeightsError
 from weft.generation import GenerationConfig, Sample, Weights, generate, is_worth_packing, packed, stream
 from weft.models import GPTConfig, ModelConfig
 from weft.tasks.environment import check_fits
@@ -44,10 +43,10 @@ class Run:
         rows: dict[str, object] = {"run": self.directory.path}
         try:
             config = self.model_config
-            assert isinstance(config, GPTConfig)
-            rows["model"] = f"{config.kind}, {config.depth} layers of width {config.width}"
-            rows["parameters"] = f"{cost_of(config, batch=1, length=1).parameters:,}"
-            rows["vocabulary"] = f"{config.vocab_size:,}"
+            depth, width = getattr(config, "depth", "?"), getattr(config, "width", "?")
+            rows["model"] = f"{config.kind}, {depth} layers of width {width}"
+            rows["parameters"] = f"{sum(p.numel() for p in config.skeleton().parameters()):,}"
+            rows["vocabulary"] = f"{getattr(config, 'vocab_size', 0):,}"
             best = None if self.folder else run_status(self.directory.path).best
             rows |= {"validation loss": f"{best:.4f}"} if best is not None else {}
             rows |= {"imported from": self.origin["source"]} if self.origin else {}
@@ -150,6 +149,7 @@ class Run:
     @property
     def context(self) -> int:
         """How many tokens it reads at once when it is measured."""
+        self.check_writes()
         assert isinstance(self.model_config, GPTConfig)
         return min(self.model_config.max_length, LONGEST) if self.is_imported else self.model_config.max_length
 
@@ -226,11 +226,21 @@ class Run:
 
     def packed(self, weights: Weights = "float32") -> nn.Module:
         """The model for writing, its weights in this form; a small one in float32 is used as it is."""
+        self.check_writes()
         if weights == "float32" and not is_worth_packing(self.model):
             return self.model
         if weights not in self._packed:
             self._packed[weights] = packed(self.model, weights)
         return self._packed[weights]
+
+    def check_writes(self) -> None:
+        """Refuse a model that only reads."""
+        if not isinstance(self.model_config, GPTConfig):
+            raise UnsupportedError(
+                f"{self.directory.path} is a {self.model_config.kind}: it reads text and does not write",
+                expected="a model that predicts the next token",
+                advice="in Python, .model and .tokenizer can be used",
+            )
 
     # -- taking it away -----------------------------------------------------------------------
 

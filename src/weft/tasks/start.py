@@ -44,5 +44,6 @@ def read_start(path: str) -> Start:
     if not Path(path).is_dir():
         raise ConfigError(f"--from {path}: there is no such folder", expected="a run or a Hugging Face folder")
     run = load(path)
+    run.check_writes()
     weights = {name: p.detach() for name, p in run.model.named_parameters()}
     return Start(path, run.model_config, run.tokenizer, weights)

@@ -11,7 +11,7 @@ from weft import __version__
 from weft.checkpoints import FORMAT, RunDirectory
 from weft.checkpoints.files import new_folder, write_json, write_tensors, write_text
 from weft.checkpoints.hugging_face import HuggingFaceFolder, fetch, is_remote_name, write_folder
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import GPTConfig, Layout, layout_for
 from weft.tasks.certificate import certify
 from weft.tasks.run import Run
@@ -34,6 +34,11 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
     if run.folder is None:
         run.directory.read_config()  # says so if it is no run either
         raise DataError(f"{source} is a run of Weft already", expected="a Hugging Face folder")
+    if not isinstance(run.model_config, GPTConfig):
+        raise UnsupportedError(
+            f"{source} is a {run.model_config.kind}: only models that write can be imported as runs yet",
+            advice="in Python, weft.load opens the folder as it is",
+        )
     folder, model = run.folder, run.model
     weights: dict[str, Tensor] = dict(model.named_parameters())
     with new_folder(Path(out)) as beside:
