@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 import random
 import subprocess
 import sys
 from pathlib import Path
+
+import torch
 
 SENTENCE = "the a cat dog sat ran on under mat tree and then quickly slowly while birds sang over hills"
 WORDS = SENTENCE.split(" ")
@@ -52,6 +56,25 @@ def weft(*words: str, cwd: Path, check: bool = True, **env: str) -> subprocess.C
         timeout=300,
         check=check,
     )
+
+
+def here(*words: str, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """The command in this process: the same words and answers, without two seconds of loading torch."""
+    from weft.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    threads, before, code = torch.get_num_threads(), sys.argv, 0
+    sys.argv = ["weft", *words]
+    try:
+        with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    finally:
+        sys.argv = before
+        torch.set_num_threads(threads)
+    assert not check or code == 0, err.getvalue()
+    return subprocess.CompletedProcess(list(words), code, out.getvalue(), err.getvalue())
 
 
 def train_words(data: str, out: str, steps: int, *more: str) -> list[str]:

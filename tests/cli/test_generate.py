@@ -5,7 +5,7 @@ import json
 import pytest
 
 import weft as package
-from training_setup import text, train_words, weft
+from training_setup import here, text, train_words
 from weft.tasks.writing import copied_share
 from weft.text import Corpus
 
@@ -14,21 +14,21 @@ from weft.text import Corpus
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("desk")
     (folder / "book.txt").write_text(text(2000))
-    weft(*train_words("book.txt", "run", 60), cwd=folder)
+    here(*train_words("book.txt", "run", 60), cwd=folder)
     return folder
 
 
 def test_one_text_streams_after_its_prompt(folder):
-    done = weft("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
+    done = here("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
     assert done.stdout.startswith("The cat") and len(done.stdout.strip()) > 20
-    again = weft("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
+    again = here("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
     assert again.stdout == done.stdout  # the same seed, the same text
     assert "\x1b" not in done.stdout
 
 
 def test_python_writes_the_same(folder):
     words = ["--temperature", "0", "--max-tokens", "12"]
-    typed = weft("generate", "run", "The cat", *words, cwd=folder).stdout
+    typed = here("generate", "run", "The cat", *words, cwd=folder).stdout
     run = package.load(folder / "run")
     text = run.generate("The cat", temperature=0.0, max_tokens=12)
     assert typed == f"The cat{text}\n"
@@ -41,7 +41,7 @@ def test_python_writes_the_same(folder):
 
 def test_json_has_one_object_for_each_text(folder):
     words = ["--samples", "2", "--json", "--max-tokens", "8", "--probabilities", "2", "--copied"]
-    lines = weft("generate", "run", "The", "A", *words, cwd=folder).stdout.splitlines()
+    lines = here("generate", "run", "The", "A", *words, cwd=folder).stdout.splitlines()
     found = [json.loads(line) for line in lines]
     assert [(f["prompt"], f["sample"]) for f in found] == [("The", 0), ("The", 1), ("A", 0), ("A", 1)]
     assert all(len(f["steps"]) == f["tokens"] and len(f["steps"][0]["others"]) == 2 for f in found)
@@ -51,20 +51,20 @@ def test_json_has_one_object_for_each_text(folder):
 def test_files_in_and_out_keep_their_order(folder):
     (folder / "prompts.txt").write_text("".join(f"The {word}\n" for word in ["cat", "dog", "mat"] * 7))
     words = ["--max-tokens", "4", "--stop", "\n", "--input", "prompts.txt"]
-    plain = weft("generate", "run", *words, cwd=folder).stdout.splitlines()
+    plain = here("generate", "run", *words, cwd=folder).stdout.splitlines()
     assert [line[:7] for line in plain] == [f"The {word}" for word in ["cat", "dog", "mat"] * 7]
-    weft("generate", "run", *words, "--output", "out.jsonl", "--json", cwd=folder)
+    here("generate", "run", *words, "--output", "out.jsonl", "--json", cwd=folder)
     found = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
     assert [f["prompt"] + f["text"] for f in found] == plain
-    refused = weft("generate", "run", *words, "--output", "out.jsonl", cwd=folder, check=False)
+    refused = here("generate", "run", *words, "--output", "out.jsonl", cwd=folder, check=False)
     assert refused.returncode == 1 and "there already" in refused.stderr
 
 
 def test_weights_in_int8_say_what_they_cost(folder):
-    done = weft("generate", "run", "The", "--weights", "int8", "--max-tokens", "3", cwd=folder)
+    done = here("generate", "run", "The", "--weights", "int8", "--max-tokens", "3", cwd=folder)
     assert "int8 weights: loss on" in done.stderr and "→" in done.stderr
-    rounded = json.loads(weft("evaluate", "run", "--weights", "int8", "--json", cwd=folder).stdout)
-    exact = json.loads(weft("evaluate", "run", "--json", cwd=folder).stdout)
+    rounded = json.loads(here("evaluate", "run", "--weights", "int8", "--json", cwd=folder).stdout)
+    exact = json.loads(here("evaluate", "run", "--json", cwd=folder).stdout)
     assert 0 < abs(rounded["loss"] - exact["loss"]) < 0.02 * exact["loss"]
 
 
@@ -84,7 +84,7 @@ def test_weights_in_int8_say_what_they_cost(folder):
     ],
 )
 def test_mistakes(folder, words, code, said):
-    refused = weft("generate", *words, cwd=folder, check=False)
+    refused = here("generate", *words, cwd=folder, check=False)
     assert refused.returncode == code and said in refused.stderr
     assert len(refused.stderr.strip().splitlines()) <= 3 and "Traceback" not in refused.stderr
 

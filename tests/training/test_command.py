@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from training_setup import digest, done, text, train_words, weft
+from training_setup import digest, done, here, text, train_words, weft
 from weft.errors import WeftError
 from weft.tasks import load
 from weft.text import TokenizerConfig
@@ -348,7 +348,7 @@ MISTAKES = [
     ("words", "code", "answer"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_typed_mistakes(folder, undisturbed, words, code, answer):
-    result = weft(*words, cwd=folder, check=False)
+    result = here(*words, cwd=folder, check=False)
     told = [line for line in result.stderr.splitlines() if not line.endswith("…")]
     assert result.returncode == code, result.stderr
     assert answer in result.stderr

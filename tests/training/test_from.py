@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import weft as package
-from training_setup import digest, text, train_words, weft
+from training_setup import digest, here, text, train_words, weft
 from weft.checkpoints.files import read_tensors
 from weft.errors import ConfigError, WeightsError
 from weft.models import GPTConfig
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     (folder / "book.txt").write_text(text(2000))
     (folder / "other.txt").write_text(text(1500, seed=3).upper())
-    weft(*train_words("book.txt", "first", 40), cwd=folder)
+    here(*train_words("book.txt", "first", 40), cwd=folder)
     return folder
 
 
@@ -40,7 +40,7 @@ def weights_of(run):
 
 
 def test_it_begins_where_the_other_ended(folder):
-    weft(*more("begun", "--set", "training.keep=9"), cwd=folder)
+    here(*more("begun", "--set", "training.keep=9"), cwd=folder)
     first = weights_of(folder / "first")
     checkpoints = folder / "begun" / "checkpoints"
     start, later = (read_tensors(checkpoints / step / "model.safetensors") for step in ("step-0", "step-5"))
@@ -56,8 +56,8 @@ def test_it_begins_where_the_other_ended(folder):
 def test_it_learns_faster_than_from_scratch(folder):
     """On the text the first run knows: a few steps from there beat as many from nothing."""
     words = ["train", "generate", "book.txt", "--steps", "5", "--json", "--threads", "1"]
-    started = weft(*words, "--from", "first", "--out", "again", cwd=folder).stdout
-    fresh = weft(*train_words("book.txt", "fresh", 5, "--json"), cwd=folder).stdout
+    started = here(*words, "--from", "first", "--out", "again", cwd=folder).stdout
+    fresh = here(*train_words("book.txt", "fresh", 5, "--json"), cwd=folder).stdout
     losses = [json.loads(out.splitlines()[-1])["validation_loss"] for out in (started, fresh)]
     assert losses[0] < losses[1] - 0.5
 
@@ -83,11 +83,11 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(folder, tmp_path, point,
 
 
 def test_frozen_parts_keep_their_weights(folder):
-    weft(*more("frozen", "--freeze", "1"), cwd=folder)
+    here(*more("frozen", "--freeze", "1"), cwd=folder)
     before, after = weights_of(folder / "first"), weights_of(folder / "frozen")
     same = {name for name in before if torch.equal(before[name], after[name])}
     assert same == {name for name in before if name.startswith(("tokens.", "layers.0."))}
-    weft(*more("embeddings", "--freeze", "embeddings"), cwd=folder)
+    here(*more("embeddings", "--freeze", "embeddings"), cwd=folder)
     after = weights_of(folder / "embeddings")
     assert {name for name in before if torch.equal(before[name], after[name])} == {"tokens.weight"}
 
@@ -98,7 +98,7 @@ def test_from_a_hugging_face_folder(folder):
     sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 32, "vocab_size": 300}
     transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).save_pretrained(folder / "hf")
     package.load(folder / "first").tokenizer.save(folder / "hf" / "tokenizer.json")
-    weft(*more("tuned", "--set", "data.length=8", start="hf"), cwd=folder)
+    here(*more("tuned", "--set", "data.length=8", start="hf"), cwd=folder)
     before, after = package.load(folder / "hf").model, package.load(folder / "tuned").model
     assert type(before) is type(after)
     assert 0 < (before.tokens.weight - after.tokens.weight).abs().max() < 0.05
@@ -106,7 +106,7 @@ def test_from_a_hugging_face_folder(folder):
 
 
 def test_settings_that_keep_the_shapes_may_change(folder):
-    weft(*more("dropped", "--set", "model.dropout=0.3", "--set", "model.attention.kind=hard"), cwd=folder)
+    here(*more("dropped", "--set", "model.dropout=0.3", "--set", "model.attention.kind=hard"), cwd=folder)
     assert package.load(folder / "dropped").model_config.attention.kind == "hard"
 
 
@@ -121,22 +121,22 @@ def test_settings_that_keep_the_shapes_may_change(folder):
     ],
 )
 def test_what_cannot_be_is_refused(folder, words, said):
-    refused = weft(*more("refused", *words), cwd=folder, check=False)
+    refused = here(*more("refused", *words), cwd=folder, check=False)
     assert refused.returncode in (1, 2) and said in refused.stderr
     assert len(refused.stderr.strip().splitlines()[-3:]) <= 3 and "Traceback" not in refused.stderr
     assert not (folder / "refused").exists()
 
 
 def test_a_start_that_is_none(folder):
-    refused = weft(*more("refused", start="nowhere"), cwd=folder, check=False)
+    refused = here(*more("refused", start="nowhere"), cwd=folder, check=False)
     assert refused.returncode == 2 and "no such folder" in refused.stderr
 
 
 def test_nothing_to_resume_in_an_imported_run(folder):
     if not (folder / "hf").exists():
         pytest.skip("needs the Hugging Face folder of another test")
-    weft("import", "hf", "--out", "imported", cwd=folder)
-    refused = weft("resume", "imported", cwd=folder, check=False)
+    here("import", "hf", "--out", "imported", cwd=folder)
+    refused = here("resume", "imported", cwd=folder, check=False)
     assert refused.returncode == 1 and "--from" in refused.stderr
 
 
