@@ -126,7 +126,7 @@ MUTANTS = [
     writing("half characters are shown", "text_stream.py", "return self._decoder.decode(self.tokenizer.decode_bytes([token]))", "return self.tokenizer.decode([token])"),
     writing("int8: scales are forgotten", "packing.py", ".mul_(torch.from_numpy(self.scales)[:, None])", ""),
     writing("loops forget the bias", "kernels.py", "out[i] = total * scale[i] + bias[i]", "out[i] = total * scale[i]"),
-    writing("loop of several rows: the last ones", "kernels.py", "(rows + 3) // 4", "rows // 4"),
+    writing("loop of several rows: the last ones", "kernels.py", "(rows + 5) // 6", "rows // 6"),
     writing("loop of several rows: the odd one", "kernels.py", "(count + 1) // 2", "count // 2"),
     writing("loop of attention: the wrong head", "kernels.py", "group = head // share", "group = head % groups"),
     writing("loop of attention: one key too few", "kernels.py", "for s in range(length):\n            weight", "for s in range(length - 1):\n            weight"),

@@ -59,19 +59,19 @@ def times_one(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Floa
 
 @njit(**OPTIONS)  # type: ignore[untyped-decorator]
 def times_some(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Floats) -> None:
-    """The same for several x (M, D) and out (M, N): four rows of the matrix by two of x at a time, so that what is
+    """The same for several x (M, D) and out (M, N): six rows of the matrix by two of x at a time, so that what is
     loaded is used more than once. Both must have at least that many; at the end some are done twice."""
     rows, width = matrix.shape
     count = x.shape[0]
-    for block in prange((rows + 3) // 4):
-        i = min(4 * block, rows - 4)
+    for block in prange((rows + 5) // 6):
+        i = min(6 * block, rows - 6)
         for pair in range((count + 1) // 2):
             m = min(2 * pair, count - 2)
-            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = np.float32(0)
+            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = e0 = e1 = f0 = f1 = np.float32(0)
             for j in range(width):
                 x0, x1 = x[m, j], x[m + 1, j]
-                a, b = value(matrix[i, j]), value(matrix[i + 1, j])
-                c, d = value(matrix[i + 2, j]), value(matrix[i + 3, j])
+                a, b, c = value(matrix[i, j]), value(matrix[i + 1, j]), value(matrix[i + 2, j])
+                d, e, f = value(matrix[i + 3, j]), value(matrix[i + 4, j]), value(matrix[i + 5, j])
                 a0 += a * x0
                 a1 += a * x1
                 b0 += b * x0
@@ -80,14 +80,14 @@ def times_some(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Flo
                 c1 += c * x1
                 d0 += d * x0
                 d1 += d * x1
-            out[m, i] = a0 * scale[i] + bias[i]
-            out[m, i + 1] = b0 * scale[i + 1] + bias[i + 1]
-            out[m, i + 2] = c0 * scale[i + 2] + bias[i + 2]
-            out[m, i + 3] = d0 * scale[i + 3] + bias[i + 3]
-            out[m + 1, i] = a1 * scale[i] + bias[i]
-            out[m + 1, i + 1] = b1 * scale[i + 1] + bias[i + 1]
-            out[m + 1, i + 2] = c1 * scale[i + 2] + bias[i + 2]
-            out[m + 1, i + 3] = d1 * scale[i + 3] + bias[i + 3]
+                e0 += e * x0
+                e1 += e * x1
+                f0 += f * x0
+                f1 += f * x1
+            first, second = (a0, b0, c0, d0, e0, f0), (a1, b1, c1, d1, e1, f1)
+            for k in range(6):
+                out[m, i + k] = first[k] * scale[i + k] + bias[i + k]
+                out[m + 1, i + k] = second[k] * scale[i + k] + bias[i + k]
 
 
 @njit(**OPTIONS)  # type: ignore[untyped-decorator]

@@ -158,7 +158,7 @@ class PackedMap(nn.Module):
     """
 
     LOOPED = 16  # with more rows than this, arithmetic counts and torch's product is faster
-    FEWEST = 4  # outputs that the loop for several rows needs
+    FEWEST = 6  # outputs that the loop for several rows needs
 
     def __init__(self, map_: nn.Linear, arena: Arena) -> None:
         super().__init__()
