@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "weft"
 FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
-    {"config", "weights", "errors"},
+    {"config", "weights", "errors", "lazy"},
     {"text", "images", "blocks"},
     {"data", "models"},
     {"objectives", "checkpoints", "cost"},

@@ -92,12 +92,19 @@ def test_frozen_parts_keep_their_weights(folder):
     assert {name for name in before if torch.equal(before[name], after[name])} == {"tokens.weight"}
 
 
-def test_from_a_hugging_face_folder(folder):
+@pytest.fixture(scope="module")
+def with_hf(folder):
+    """The same desk with a Hugging Face folder on it."""
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 32, "vocab_size": 300}
     transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).save_pretrained(folder / "hf")
     package.load(folder / "first").tokenizer.save(folder / "hf" / "tokenizer.json")
+    return folder
+
+
+def test_from_a_hugging_face_folder(with_hf):
+    folder = with_hf
     here(*more("tuned", "--set", "data.length=8", start="hf"), cwd=folder)
     before, after = package.load(folder / "hf").model, package.load(folder / "tuned").model
     assert type(before) is type(after)
@@ -123,7 +130,8 @@ def test_settings_that_keep_the_shapes_may_change(folder):
 def test_what_cannot_be_is_refused(folder, words, said):
     refused = here(*more("refused", *words), cwd=folder, check=False)
     assert refused.returncode in (1, 2) and said in refused.stderr
-    assert len(refused.stderr.strip().splitlines()[-3:]) <= 3 and "Traceback" not in refused.stderr
+    told = [line for line in refused.stderr.strip().splitlines() if not line.endswith("…")]
+    assert len(told) <= 3 and "Traceback" not in refused.stderr
     assert not (folder / "refused").exists()
 
 
@@ -132,11 +140,9 @@ def test_a_start_that_is_none(folder):
     assert refused.returncode == 2 and "no such folder" in refused.stderr
 
 
-def test_nothing_to_resume_in_an_imported_run(folder):
-    if not (folder / "hf").exists():
-        pytest.skip("needs the Hugging Face folder of another test")
-    here("import", "hf", "--out", "imported", cwd=folder)
-    refused = here("resume", "imported", cwd=folder, check=False)
+def test_nothing_to_resume_in_an_imported_run(with_hf):
+    here("import", "hf", "--out", "imported", cwd=with_hf)
+    refused = here("resume", "imported", cwd=with_hf, check=False)
     assert refused.returncode == 1 and "--from" in refused.stderr
 
 

@@ -5,8 +5,9 @@ Names are loaded when they are first used: listing runs needs no torch.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft.lazy import lazy
 
 if TYPE_CHECKING:
     from weft.checkpoints.checkpoint import Checkpoint, list_checkpoints, load_newest, remove_old, save_checkpoint
@@ -32,12 +33,4 @@ __all__ = [
     "save_checkpoint",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'weft.checkpoints' has no attribute {name!r}")
-    return getattr(import_module(f"weft.checkpoints.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME)
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -5,8 +5,9 @@ Names are loaded when they are first used; none of them needs torch.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft.lazy import lazy
 
 if TYPE_CHECKING:
     from weft.data.columns import Columns as Columns
@@ -70,12 +71,4 @@ __all__ = [
     "tokenise",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'weft.data' has no attribute {name!r}")
-    return getattr(import_module(f"weft.data.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(__name__, _HOME)

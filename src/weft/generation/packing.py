@@ -14,6 +14,8 @@ import functools
 import importlib.util
 import logging
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -81,7 +83,9 @@ def _on_processor(model: nn.Module) -> bool:
 
 
 def _pack(map_: nn.Linear, weights: Weights, has_loops: bool, arena: Arena) -> nn.Module:
-    form: PackedMap = {"float32": Float32Map, "bf16": BFloat16Map, "int8": Int8Map}[weights](map_, arena)
+    forms: dict[str, Callable[[nn.Linear, Arena], PackedMap]]
+    forms = {"float32": Float32Map, "bf16": BFloat16Map, "int8": Int8Map}
+    form = forms[weights](map_, arena)
     if has_loops:
         return form
     plain = nn.Linear(map_.in_features, map_.out_features, bias=False, device="meta")
@@ -150,7 +154,7 @@ class Arena:
         return copy
 
 
-class PackedMap(nn.Module):
+class PackedMap(nn.Module, ABC):
     """x·Wᵀ + bias with the matrix in a form of its own; many rows at once go through torch.
 
     table   (N, D) the matrix as the loops read it
@@ -171,13 +175,13 @@ class PackedMap(nn.Module):
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}"
 
+    @abstractmethod
     def store(self, weight: Tensor, arena: Arena) -> NDArray[Any]:
         """The table for a matrix (outputs, inputs)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def matrix(self) -> Tensor:
         """The matrix in float32, as the loops see it."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.numel() // self.in_features

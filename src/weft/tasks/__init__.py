@@ -5,8 +5,9 @@ Names are loaded when they are first used: looking at a text needs no torch.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft.lazy import lazy
 
 if TYPE_CHECKING:
     from weft.tasks.generate import resume_generate, train_generate
@@ -27,12 +28,4 @@ _HOME = {
 
 __all__ = ["GenerateConfig", "Request", "Run", "load", "resume_generate", "train", "train_generate"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'weft.tasks' has no attribute {name!r}")
-    return getattr(import_module(f"weft.tasks.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME)
+__getattr__, __dir__ = lazy(__name__, _HOME)
