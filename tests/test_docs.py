@@ -16,6 +16,9 @@ import training_setup
 import weft
 from conformance import attention_checks
 from weft.blocks import AttentionConfig
+from weft.checkpoints.hugging_face import write_folder
+from weft.models import BERTConfig, layout_for, preset
+from weft.text import TokenizerConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -57,6 +60,7 @@ def test_snippets_run(page, desk, monkeypatch):
     monkeypatch.setattr(weft, "train", quick, raising=False)
     if "runs/book" in page.read_text(encoding="utf-8"):
         quick("generate", "book.txt", out="runs/book")
+    put_bert(page, desk)
     with menu_as_it_was():
         execute(page)
 
@@ -95,18 +99,40 @@ def small(words):
     return [*kept[:1], *sizes, *kept[1:]]
 
 
+def reviews(count, seed, copied=""):
+    """A table of texts and labels; a part of it may be copied from another one."""
+    sentences = training_setup.text(60 * count, seed).splitlines()[:count]
+    rows = [f'"{line}",{("good", "bad", "good")[n % 3]}\n' for n, line in enumerate(sentences)]
+    return "text,label\n" + "".join(rows) + "".join(copied.splitlines(keepends=True)[1:])
+
+
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with a book in it, as the pages assume."""
+    """A folder with a book and two tables in it, as the pages assume."""
     (tmp_path / "book.txt").write_text(training_setup.text(3000))
+    (tmp_path / "reviews.csv").write_text(reviews(200, seed=1))
+    (tmp_path / "reviews-test.csv").write_text(reviews(47, seed=2, copied=reviews(3, seed=1)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def put_bert(page, desk):
+    """The Hugging Face folder that a page takes for granted."""
+    if "models/bert" not in page.read_text(encoding="utf-8"):
+        return
+    tokenizer = TokenizerConfig.pick("wordpiece").train([training_setup.text(3000)])
+    fields = preset("bert-base")[1] | {"vocab_size": tokenizer.vocab_size, "width": 16, "depth": 1, "max_length": 64}
+    config = BERTConfig(**fields | {"attention": {"kind": "softmax", "heads": 2}, "head": "masked"})
+    folder = desk / "models" / "bert"
+    folder.mkdir(parents=True)
+    write_folder(folder, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
 def test_commands_work(page, desk):
     """All commands of a page, in order, in one folder; a run that the page takes for granted is there."""
     lines = list(commands(page))
+    put_bert(page, desk)
     if any("runs/book" in line for line, _ in lines) and not any("--out runs/book" in line for line, _ in lines):
         check_weft_line(small(["train", "book.txt", "--out", "runs/book"]), "", desk)
     for command, output in lines:

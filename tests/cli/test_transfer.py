@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from weft.checkpoints import RunDirectory
+from weft.checkpoints.hugging_face import write_folder
 from weft.cli.main import main
-from weft.models import GPTConfig
+from weft.models import BERTConfig, GPTConfig, layout_for, preset
 from weft.text import TokenizerConfig
 
 
@@ -67,6 +68,46 @@ def test_there_and_back(weft, alone, tmp_path):
     (tmp_path / "book.txt").write_text("the cat sat on the mat. " * 10)
     code, out, _ = weft("evaluate", "again", "book.txt")
     assert code == 0 and "bits per byte" in out
+    code, out, _ = weft("runs", ".")
+    assert code == 0 and "imported" in out
+
+
+def a_bert(path, head):
+    """A Hugging Face folder with BERT's parts and a WordPiece tokenizer, by our own writer."""
+    tokenizer = TokenizerConfig.pick("wordpiece").train(["the cat sat on the mat. " * 5])
+    fields = preset("bert-base")[1] | {"vocab_size": tokenizer.vocab_size, "width": 16, "depth": 1, "max_length": 24}
+    config = BERTConfig(**fields | {"attention": {"kind": "softmax", "heads": 2}, "head": head})
+    path.mkdir()
+    write_folder(path, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("head", "task", "name", "auto"),
+    [
+        ("pooled", "embed", "BertModel", "AutoModel"),
+        ("masked", "fill", "BertForMaskedLM", "AutoModelForMaskedLM"),
+        ("pretraining", "fill", "BertForPreTraining", "AutoModelForPreTraining"),
+        (
+            {"kind": "classes", "labels": ["no", "yes"]},
+            "classify",
+            "BertForSequenceClassification",
+            "AutoModelForSequenceClassification",
+        ),
+    ],
+)
+def test_a_bert_there_and_back(head, task, name, auto, weft, alone, tmp_path):
+    a_bert(tmp_path / "hf", head)
+    code, out, err = weft("import", "hf", "--out", "run")
+    assert code == 0 and err == "" and "a wordpiece tokenizer" in out
+    assert out.splitlines()[-1].startswith(f"Try:  weft {task} run ")
+    assert ("no head for tokens or classes" in out) == (head == "pooled")
+    assert f"weft {task} run" in (tmp_path / "run" / "README.md").read_text()
+    code, out, err = weft("export", "run", "back")
+    assert code == 0 and err == "" and f"Exported run to back as {name}." in out
+    assert "bit-equal and states" in out and f"from transformers import {auto}\n" in out
+    assert json.loads((tmp_path / "back" / "certificate.json").read_text())["auto_class"] == auto
+    for file in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        assert (tmp_path / "back" / file).read_bytes() == (tmp_path / "hf" / file).read_bytes(), file
     code, out, _ = weft("runs", ".")
     assert code == 0 and "imported" in out
 

@@ -153,6 +153,37 @@ def test_a_left_padded_row_is_pooled_at_its_first_real_token():
     assert torch.allclose(left_logits, bert.class_logits(bert(right, None, right_keep)), atol=1e-12)
 
 
+def test_questions_have_maps_of_their_own():
+    head = {"kind": "pretraining", "questions": ["next-sentence", "entailment"], "answers": [2, 3]}
+    bert = model("default", torch.float32, head=head)
+    hidden, (_, keep) = bert(torch.randint(50, (5, 9))), padded(ragged()[0], "left")
+    assert bert.pair_logits(hidden).shape == (5, 2) and bert.pair_logits(hidden, "entailment").shape == (5, 3)
+    assert torch.equal(bert.pair_logits(hidden), bert.pair_logits(hidden, "next-sentence"))
+    first = hidden[torch.arange(5), keep.int().argmax(1)][:, None]
+    assert torch.equal(bert.pair_logits(hidden, "entailment", keep), bert.pair_logits(first, "entailment"))
+    assert {name for name, _ in bert.named_parameters() if name.startswith("pairs.") and name.endswith("weight")} == {
+        "pairs.next-sentence.weight",
+        "pairs.entailment.weight",
+    }
+    with pytest.raises(UnsupportedError, match=r"no question 'entailmnet'\ndid you mean 'entailment'"):
+        bert.pair_logits(hidden, "entailmnet")
+    assert ModelConfig.from_dict(bert.config.to_dict()) == bert.config
+
+
+@pytest.mark.parametrize("kind", ["pairs", "pretraining"])
+def test_questions_and_answers_belong_together(kind):
+    for fields, words in (
+        ({"questions": ("a", "b")}, "2 questions and 1 numbers of answers"),
+        ({"questions": (), "answers": ()}, "at least one question"),
+        ({"questions": ("a", "a"), "answers": (2, 2)}, "twice"),
+        ({"answers": (1,)}, "at least 2"),
+        ({"questions": ("a.b",)}, "small letters and hyphens"),
+        ({"questions": ("keys",)}, "small letters and hyphens"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            HeadConfig.pick({"kind": kind, **fields})
+
+
 def test_labels_and_classes_belong_together():
     assert ClassesConfig(classes=2, labels=("no", "yes")).labels == ("no", "yes")
     with pytest.raises(ConfigError, match="3 labels for 2 classes"):

@@ -31,8 +31,12 @@ CASES = {
     "classes": ("BertForSequenceClassification", {**NAMES, "classifier_dropout": 0.3}),
     "nameless classes": ("BertForSequenceClassification", {"num_labels": 5, "hidden_act": "gelu_new"}),
     "regression": ("BertForSequenceClassification", {"num_labels": 1, "problem_type": "regression"}),
+    "several labels": ("BertForSequenceClassification", {**NAMES, "problem_type": "multi_label_classification"}),
     "three segments": ("BertForMaskedLM", {"type_vocab_size": 3}),
 }
+
+
+PROBLEM = ("single_label_classification", "regression", None)  # what none at all means, written down
 
 
 def theirs(case):
@@ -161,6 +165,10 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     state, expected = again.state_dict(), model.state_dict()
     assert state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in state)
     assert again.config.id2label == model.config.id2label and again.config.num_labels == model.config.num_labels
+    assert again.config.problem_type in (
+        model.config.problem_type,
+        *(PROBLEM if model.config.problem_type is None else ()),
+    )
     given = batch()
     assert apart(their_results(again.eval(), *given), our_results(ours, *given)) < 1e-5
     twice = ours_from(tmp_path / "back")
@@ -245,7 +253,13 @@ HOSTILE = {
     "relative positions": ({"position_embedding_type": "relative_key"}, UnsupportedError, "relative_key"),
     "a decoder": ({"is_decoder": True}, UnsupportedError, "is_decoder"),
     "untied": ({"tie_word_embeddings": False}, UnsupportedError, "tie_word_embeddings"),
-    "several classes at once": ({"problem_type": "multi_label_classification"}, UnsupportedError, "problem_type"),
+    "another problem": ({"problem_type": "multiple_choice"}, UnsupportedError, "problem_type = 'multiple_choice'"),
+    "no text as problem": ({"problem_type": 3}, DataError, "problem_type = 3"),
+    "a choice of one": (
+        {"problem_type": "single_label_classification", "id2label": {"0": "a"}},
+        UnsupportedError,
+        "a choice between 1 class",
+    ),
     "three numbers": ({"problem_type": "regression"}, UnsupportedError, "regression of 3 numbers"),
     "labels with holes": ({"id2label": {"0": "a", "2": "b", "3": "c"}}, DataError, "id2label"),
     "labels that are no text": ({"id2label": {"0": 1, "1": 2, "2": 3}}, DataError, "id2label"),
@@ -281,6 +295,48 @@ def test_tied_tensors_that_differ_are_refused(tmp_path):
 
 
 def test_our_default_parts_have_no_name_there():
-    with pytest.raises(UnsupportedError, match="bert: positions are learned there, not rotary") as caught:
+    """Every field that is in the way is named, and what to do."""
+    with pytest.raises(UnsupportedError, match="bert: position is learned there, not rotary") as caught:
         layout_for(BERTConfig(vocab_size=61))
-    assert "another family" not in str(caught.value)
+    said = str(caught.value)
+    assert "another family" not in said and len(said.splitlines()) == 3
+    for field in ("norm_first", "norm is layer", "qk_norm", "feed_forward.bias", "attention.bias"):
+        assert field in said
+    assert "--model bert-base" in said.splitlines()[2]
+
+
+IN_THE_WAY = {
+    "position": ({"position": "alibi"}, "position is learned there, not alibi"),
+    "norm_first": ({"norm_first": True}, "norm_first is off there"),
+    "norm": ({"norm": "rms"}, "norm is layer with biases there"),
+    "qk_norm": ({"qk_norm": True}, "qk_norm is off there"),
+    "gated": ({"feed_forward": "gated"}, "feed_forward is plain there, not gated"),
+    "feed_forward.bias": ({"feed_forward.bias": False}, "feed_forward.bias is on there"),
+    "attention.bias": ({"attention.bias": False}, "attention.bias is on there"),
+    "hard": ({"attention": "hard"}, "attention is softmax there, not hard"),
+    "kv_heads": ({"attention.kv_heads": 2}, "attention.kv_heads is heads there"),
+    "value_width": ({"attention.value_width": 3}, "attention.value_width is head_width there"),
+    "beta": ({"attention.beta": 0.5}, "attention.beta is 1/√head_width there"),
+    "head_width": ({"attention.head_width": 4}, "heads × head_width is width there"),
+    "untied": ({"head.tied": False}, "head.tied is on there"),
+}
+
+
+@pytest.mark.parametrize("field", IN_THE_WAY)
+def test_one_field_in_the_way_is_the_one_that_is_named(field):
+    change, reason = IN_THE_WAY[field]
+    fields = preset("bert-base")[1] | {"vocab_size": 61, "width": 32, "depth": 1, "max_length": 20}
+    config = BERTConfig(**fields | {"attention": {"kind": "softmax", "heads": 4}})
+    assert layout_for(config).name == "bert"
+    with pytest.raises(UnsupportedError) as caught:
+        layout_for(config.override(change))
+    assert str(caught.value).splitlines()[1] == f"expected bert: {reason}"
+
+
+@pytest.mark.parametrize("kind", ["pairs", "pretraining"])
+@pytest.mark.parametrize(("questions", "answers"), [(["inversion"], [2]), (["next-sentence"], [3])])
+def test_other_questions_have_no_name_there(kind, questions, answers):
+    fields = preset("bert-base")[1] | {"head": {"kind": kind, "questions": questions, "answers": answers}}
+    with pytest.raises(UnsupportedError, match="next-sentence with 2 answers there"):
+        layout_for(BERTConfig(**fields))
+    layout_for(BERTConfig(**fields | {"head": kind}))  # a negative control

@@ -11,7 +11,7 @@ from weft.checkpoints import RunDirectory
 from weft.errors import DataError, UnsupportedError
 from weft.models import GPTConfig, Layout, layout_for, preset
 from weft.models.llama_layouts import NanoChatLayout
-from weft.tasks.certificate import TEXTS
+from weft.tasks.probes import TEXTS
 from weft.tasks.transfer import export_run, import_model
 from weft.text import END, TokenizerConfig
 from weft.weights import Change

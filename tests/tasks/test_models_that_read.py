@@ -42,10 +42,12 @@ def test_it_does_not_write(folder, use, tmp_path):
         getattr(weft.load(folder), use)(given)
 
 
-def test_it_is_not_imported_as_a_run_that_writes(folder, tmp_path):
-    with pytest.raises(UnsupportedError, match="bert"):
-        import_model(folder, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+def test_imported_it_is_a_run_that_fills_and_does_not_write(folder, tmp_path):
+    assert import_model(folder, tmp_path / "run")["task"] == "fill"
+    run = weft.load(tmp_path / "run")
+    assert run.tokenizer.encode_pair("the cats")[0].tolist() == [2, 5, 6, 7, 3]
+    with pytest.raises(UnsupportedError, match="does not write"):
+        run.generate("the")
 
 
 def test_a_bert_is_not_trained_to_write(tmp_path):

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from training_setup import text
-from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.errors import ConfigError, DataError
 from weft.models import GPTConfig, ModelConfig, preset
-from weft.tasks.generate import train_generate
+from weft.tasks.flow import train_task
 from weft.tasks.recipe import read_recipe
 from weft.tasks.request import make_request
+from weft.tasks.sources import DataConfig
+from weft.tasks.task import find_task
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "recipes").glob("*.toml"))
 
@@ -20,7 +22,7 @@ def planned(request):
     """The plan of a dry run."""
     events = []
     request.dry_run = True
-    assert train_generate(request, events.append) == (None, None)
+    assert train_task(request, events.append) == (None, None)
     return next(event for event in events if event["event"] == "plan")
 
 
@@ -79,7 +81,7 @@ def test_a_recipe_may_name_its_data(folder):
     request = make_request(["other.txt"], {"test": ("t.txt",)}, config=path, changes={"data.validation": "x,y"})
     assert (request.data, request.validation, request.test) == (("other.txt",), ("x", "y"), ("t.txt",))
     held = make_request([], {}, config=recipe('[data]\ntrain = ["book.txt"]\nheld_out = 0.25\n'))
-    assert held.data_config().held_out == 0.25
+    assert held.data_config(DataConfig).held_out == 0.25
     assert planned(make_request([], {"steps": 1, "tokenizer": "bytes"}, config=held.recipe.path))["characters"] == 3750
 
 
@@ -140,7 +142,7 @@ def test_set_switches_a_kind_without_the_fields_of_the_old_one(folder):
         ("[training]\nminutes = -1\n", "r.toml: training: minutes = -1.0\nexpected a number above 0"),
         ("[training]\nsteps = 1\nminutes = 1\n", "r.toml: minutes and steps together\nexpected one of them"),
         ("[data]\nheld_uot = 0.1\n", "r.toml: data: unknown field 'held_uot'\ndid you mean 'held_out'?"),
-        ("[data]\ncharacters = 3\n", "'data.characters' is found out from the text"),
+        ("[data]\ncharacters = 3\n", "'data.characters' is found out from the data"),
         ('model = "gtp"\n', "r.toml: unknown model 'gtp'\ndid you mean 'gpt'?"),
         ('tokenizer = "charcters"\n', "r.toml: unknown tokenizer kind 'charcters'\ndid you mean 'characters'?"),
         ("model = 3\n", "r.toml: model = 3\nexpected a table"),
@@ -151,7 +153,7 @@ def test_set_switches_a_kind_without_the_fields_of_the_old_one(folder):
 def test_mistakes_in_a_recipe_name_the_file(folder, content, answer):
     path = recipe(content)
     with pytest.raises(ConfigError) as error:
-        make_request(["book.txt"], {}, config=path).check()
+        find_task("generate").check(make_request(["book.txt"], {}, config=path))
     assert str(error.value).startswith(answer)
     assert len(str(error.value).splitlines()) <= 3
 
@@ -165,8 +167,8 @@ def test_files_that_are_no_recipes(folder):
     (folder / "latin.toml").write_bytes(b'model = "caf\xe9"')
     with pytest.raises(ConfigError, match="not valid UTF-8 at byte 12"):
         make_request(["book.txt"], {}, config="latin.toml")
-    with pytest.raises(UnsupportedError, match="'fill' does not exist yet"):
-        make_request(["book.txt"], {}, config=recipe('task = "fill"\n'))
+    with pytest.raises(ConfigError, match="the task 'fil' does not exist yet\ndid you mean 'fill'"):
+        train_task(make_request(["book.txt"], {}, config=recipe('task = "fil"\n')), lambda event: None)
     with pytest.raises(ConfigError, match="no data was given"):
         make_request([], {}, config=recipe('model = "gpt"\n'))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from weft.errors import ConfigError, DataError, UnsupportedError, WeftError
-from weft.tasks.generate import train_generate
+from weft.tasks.flow import train_task
 from weft.tasks.request import make_request
 from weft.text import Tokenizer, TokenizerConfig
 from weft.text.hugging_face import has_tokenizer, read_folder
@@ -141,7 +141,7 @@ def test_it_is_refused_for_writing(tmp_path):
         changes = {} if said else {"tokenizer.kind": "wordpiece"}
         request = make_request([str(tmp_path / "book.txt")], {"steps": 1, **said}, changes=changes)
         with pytest.raises(ConfigError, match=r"'wordpiece' is not for writing: it does not give text back\n.*bpe"):
-            train_generate(request, lambda event: None)
+            train_task(request, lambda event: None)
 
 
 # -- BERT's vocab.txt -------------------------------------------------------------------------

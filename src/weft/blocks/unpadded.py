@@ -14,8 +14,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.errors import ShapeError
@@ -35,12 +37,14 @@ class Unpadded:
         return f"Unpadded({len(self.lengths)} texts, {self.total} tokens)"
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[int] | Tensor]) -> Unpadded:
+    def of(cls, texts: Sequence[Sequence[int] | NDArray[np.integer] | Tensor]) -> Unpadded:
         """The row that these texts make."""
         return cls(tuple(len(text) for text in texts))
 
     @staticmethod
-    def joined(texts: Sequence[Sequence[int] | Tensor], device: torch.device | None = None) -> Int[Tensor, "1 T"]:
+    def joined(
+        texts: Sequence[Sequence[int] | NDArray[np.integer] | Tensor], device: torch.device | None = None
+    ) -> Int[Tensor, "1 T"]:
         """The texts themselves as that row."""
         return torch.cat([torch.as_tensor(text, dtype=torch.long) for text in texts]).to(device)[None]
 

@@ -19,6 +19,7 @@ from weft.checkpoints.files import read_json, read_tensors, write_json, write_te
 from weft.checkpoints.tensor_file import Entry, is_pickled, read_header
 from weft.errors import ConfigError, DataError, UnsupportedError, WeightsError
 from weft.models import Foreign, Layout, ModelConfig, layout_of
+from weft.models.layouts import CAUSAL
 from weft.text import END, Tokenizer
 from weft.text.hugging_face import has_tokenizer, read_folder
 
@@ -166,25 +167,38 @@ def write_folder(
     folder: Path, layout: Layout, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None
 ) -> None:
     """Fill an empty folder with what `from_pretrained` opens: settings, tensors, tokenizer."""
+    writes = layout.auto_class(config) == CAUSAL
     end = None if tokenizer is None else tokenizer.end
     # of a stranger's tokenizer we know how a text ends and not how it begins
     ids = {"bos_token_id": end if tokenizer is not None and tokenizer.end_name == END else None, "eos_token_id": end}
-    write_json(folder / "config.json", {**layout.write_config(config), **ids, "pad_token_id": None})
-    write_json(folder / "generation_config.json", {**ids, "pad_token_id": end})
+    if writes:
+        write_json(folder / "generation_config.json", {**ids, "pad_token_id": end})
+        ids["pad_token_id"] = None
+    else:
+        ids = {"pad_token_id": None if tokenizer is None else tokenizer.special.pad}
+    write_json(folder / "config.json", {**layout.write_config(config), **ids})
     if tokenizer is not None:
         tokenizer.save(folder / "tokenizer.json")
-        write_json(folder / "tokenizer_config.json", _tokenizer_config(tokenizer, config))
+        write_json(folder / "tokenizer_config.json", _tokenizer_config(tokenizer, config, writes=writes))
     theirs = layout.table(config, prefix=layout.prefix).write(weights)
     write_tensors(folder / MODEL, theirs, {"format": "pt"})
     (folder / MODEL).chmod((folder / "config.json").stat().st_mode)  # the library lets nobody else read what it writes
 
 
-def _tokenizer_config(tokenizer: Tokenizer, config: ModelConfig) -> dict[str, Any]:
-    begin = {"bos_token": END} if tokenizer.end_name == END else {}
+def _tokenizer_config(tokenizer: Tokenizer, config: ModelConfig, *, writes: bool) -> dict[str, Any]:
+    names = dict(tokenizer.special_names)
+    if writes:
+        names |= {"bos_token": END} if tokenizer.end_name == END else {}
+        inputs = {}
+    else:
+        if names.get("sep_token") == names["eos_token"]:  # BERT has no token of its own for the end
+            del names["eos_token"]
+        # unless they are asked for here, transformers leaves out the segments, and says nothing
+        inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        **begin,
-        "eos_token": tokenizer.end_name,
+        **names,
+        **inputs,
         "clean_up_tokenization_spaces": False,
         "model_max_length": getattr(config, "max_length", None),
     }

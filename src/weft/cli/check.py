@@ -3,35 +3,127 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.train import TASKS
+from weft.errors import ConfigError, DataError, UnsupportedError
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.tasks.labelled_check import LabelledCheck
     from weft.tasks.text_check import TextCheck
+
+CHECKED = ("generate", "fill", "classify")
 
 
 def check(
-    data: Annotated[list[str], typer.Argument(metavar="DATA…", help="Text files or folders; or demo")],
-    validation: Annotated[list[str] | None, typer.Option(help="Text to hold out instead of the last tenth.")] = None,
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="[TASK] DATA…", help="Text files or folders; a table: .csv, .tsv, .jsonl; or demo"),
+    ],
+    validation: Annotated[
+        list[str] | None, typer.Option(help="Text to hold out instead of the last tenth; or another table.")
+    ] = None,
+    test: Annotated[list[str] | None, typer.Option(help="The table that results will be measured on.")] = None,
+    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the texts are. Default: found")] = None,
+    pair: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the second texts are.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the labels are. Default: found")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="How texts of a table become tokens. Default: wordpiece")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Say what is in a text before training on it: how much, repeated lines, leakage, tokens.
+    """Say what is in a text or a table before training on it: how much, labels, lengths, copies, leakage.
 
-    Example:  weft check book.txt
+    Example:  weft check train.csv --test test.csv
     """
-    from rich.console import Console
+    task, words = (data[0], data[1:]) if data[0] in TASKS else (None, data)
+    if task not in (None, *CHECKED):
+        raise UnsupportedError(f"the task {task!r} does not exist yet", expected=f"one of {', '.join(CHECKED)}")
+    if not words:
+        what = "text files, a folder, a table, or demo"
+        raise ConfigError("no data was given", expected=what, advice=f"weft check {task} demo")
+    named = {"text": text, "pair": pair, "label": label}
+    columns = {name: given for name, given in named.items() if given is not None}
+    if not _is_table(words, task, named=bool(columns)):
+        _refuse(columns | {"tokenizer": tokenizer, "test": test})
+        _check_text(words, validation or (), as_json=as_json)
+        return
+    from weft.tasks.labelled_check import check_labelled
 
+    if task == "fill" and label is not None:
+        raise ConfigError(f"--label {label!r} with fill", expected="classify, which learns labels")
+    with _progress(wanted=not as_json) as progress, _told_once():
+        found = check_labelled(
+            words, validation or (), test or (), columns=columns, tokenizer=tokenizer, task=task, progress=progress
+        )
+    _show_table(found, as_json=as_json)
+
+
+def _is_table(words: Sequence[str], task: str | None, *, named: bool) -> bool:
+    """Whether a table is meant: by the task, by a column that was named, or by the files."""
+    from weft.data.table_files import is_table
+
+    if task in ("generate", "classify"):
+        return task == "classify"
+    return list(words) != ["demo"] and (named or all(is_table(Path(word)) for word in words))
+
+
+def _refuse(options: dict[str, object]) -> None:
+    """Options that mean nothing for a text."""
+    for name, given in options.items():
+        if given:
+            raise ConfigError(f"--{name} with a text", expected="a table: a .csv, .tsv or .jsonl file")
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+
+def _show_table(found: LabelledCheck, *, as_json: bool) -> None:
+    """The findings; what training would refuse is the error at the end."""
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        from weft.cli.check_table import show
+
+        show(found, _console())
+    if len(found.problems) > 1:
+        raise DataError("\n".join(problem.split("\n")[0] for problem in found.problems[:3]))
+    if found.problems:
+        raise DataError(found.problems[0])
+
+
+@contextmanager
+def _told_once() -> Iterator[None]:
+    """What the readers of tables would log is among the findings."""
+    log = logging.getLogger("weft.data")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+# -- texts ------------------------------------------------------------------------------------
+
+
+def _check_text(data: Sequence[str], validation: Sequence[str], *, as_json: bool) -> None:
     from weft.tasks.text_check import check_text
 
     with _progress(wanted=not as_json) as progress:
-        found = check_text(tuple(data), tuple(validation or ()), progress=progress)
+        found = check_text(tuple(data), tuple(validation), progress=progress)
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
         return
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = _console()
     for line in describe(found):
         console.print(line)
     console.print()
@@ -80,6 +172,15 @@ def _count(number: int, word: str) -> str:
 def _rounded(number: int, *, exact: bool) -> int:
     """An estimate has two digits."""
     return number if exact else round(number, 2 - len(str(number)))
+
+
+# -- showing ----------------------------------------------------------------------------------
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 @contextmanager

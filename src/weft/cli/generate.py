@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from weft.errors import ConfigError, DataError
+from weft.cli.streams import groups, open_run, output_to, texts_from
 
 if TYPE_CHECKING:
     from weft.generation import GenerationConfig, Sample
@@ -65,53 +63,15 @@ def generate(
         seed=seed,
         alternatives=probabilities,
     )
-    if prompt and input_:
-        raise ConfigError("prompts and --input", expected="one of them")
     with ExitStack() as files:
-        source = _prompts(prompt, input_, files)
-        writer = _Writer(_open(run, threads), settings, weights, copied=copied, as_json=as_json)
+        source = texts_from(prompt, input_, files)
+        writer = _Writer(open_run(run, threads), settings, weights, copied=copied, as_json=as_json)
         if source is None:
             writer.converse()
         elif input_ is not None or output is not None:
-            writer.write_lines(source, _output(output, files))
+            writer.write_lines(source, output_to(output, files))
         else:
             writer.show(list(source))
-
-
-def _open(path: str, threads: int | None) -> Run:
-    import os
-
-    import torch
-
-    from weft.tasks import load
-
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads = {threads}", expected="more than 0")
-    torch.set_num_threads(threads or os.cpu_count() or 1)
-    return load(path)
-
-
-def _prompts(words: list[str] | None, path: str | None, files: ExitStack) -> Iterator[str] | None:
-    """The prompts as a stream; None: they are typed one after the other."""
-    if path is not None:
-        lines = sys.stdin if path == "-" else files.enter_context(_file(path, "r"))
-        return (line.rstrip("\n") for line in lines)
-    if words:
-        return (sys.stdin.read() if word == "-" else word for word in words)
-    return None if sys.stdin.isatty() else iter([sys.stdin.read()])
-
-
-def _output(path: str | None, files: ExitStack) -> TextIO:
-    return sys.stdout if path is None else files.enter_context(_file(path, "x"))
-
-
-def _file(path: str, mode: Literal["r", "x"]) -> TextIO:
-    try:
-        return Path(path).open(mode, encoding="utf-8", newline=None if mode == "r" else "\n")
-    except FileExistsError:
-        raise DataError(f"{path} is there already", advice="choose another --output") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be opened: {error.strerror}") from None
 
 
 class _Writer:
@@ -205,7 +165,7 @@ class _Writer:
     def write_lines(self, prompts: Iterator[str], output: TextIO) -> None:
         """Line by line from a stream into a stream, in order; a line break inside a text is written \\n."""
         done = 0
-        while group := list(itertools.islice(prompts, AT_ONCE)):
+        for group in groups(prompts, AT_ONCE):
             for sample in self._samples(group):
                 whole = (sample.prompt + sample.text).replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
                 line = json.dumps(self._fields(sample), ensure_ascii=False) if self.as_json else whole

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from weft import __version__
-from weft.cli import check, doctor, generate, runs, tour, train, transfer
+from weft.cli import check, classify, doctor, embed, fill, generate, runs, tour, train, transfer
 from weft.errors import WeftError
 
 app = typer.Typer(
@@ -24,6 +24,9 @@ app = typer.Typer(
 app.command()(train.train)
 app.command()(train.resume)
 app.command()(generate.generate)
+app.command()(fill.fill)
+app.command()(classify.classify)
+app.command()(embed.embed)
 app.command()(train.evaluate)
 app.command("import")(transfer.import_)
 app.command()(transfer.export)

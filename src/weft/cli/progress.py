@@ -11,6 +11,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from weft.cli.wording import plan_lines
 from weft.tasks.environment import memory_in_use
 
 TEXT_COLUMNS = ("{task.description}", "{task.fields[speed]:.1f} M characters/s")
@@ -119,19 +120,8 @@ class Reporter:
             self.console.print(f"  {event['phase']}: {done / max(1, total):.0%} of the text")
 
     def _plan(self, plan: dict[str, Any]) -> None:
-        say = self.console.print
-        tested = f", {plan['test_tokens']:,} are for the test at the end" if "test_tokens" in plan else ""
-        say(
-            f"Learning from {plan['characters']:,} characters ({plan['tokens']:,} tokens, {plan['tokenizer']}, "
-            f"vocabulary {plan['vocab_size']:,}); {plan['validation_tokens']:,} tokens are held out{tested}."
-        )
-        say(
-            f"Model: gpt, {plan['depth']} layers of width {plan['width']}, "
-            f"{plan['parameters'] / 1e6:.2f} M parameters, reading {plan['length']} tokens at a time; "
-            f"about {plan['memory'] / 2**20:,.0f} MB."
-        )
-        time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""
-        say(f"{plan['steps']:,} steps of {plan['batch']} texts ({plan['epochs']:g} epochs){time_words}.")
+        for line in plan_lines(plan):
+            self.console.print(line)
 
     def _step(self, event: dict[str, Any]) -> None:
         if self.live:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ def import_(
 
     Example:  weft import models/gpt2 --out runs/gpt2
     """
+    from weft.tasks.model_card import first_use
     from weft.tasks.transfer import import_model
 
     made = import_model(source, out)
@@ -30,7 +32,7 @@ def import_(
     )
     _notes(made["notes"])
     if made["tokenizer"]:
-        typer.echo(f'Try:  weft generate {out} "Once upon a time"')
+        typer.echo(f"Try:  {first_use(made['task'], out)}")
     else:
         typer.echo(f'Try in Python:  weft.load("{out}").model(ids)')
 
@@ -51,23 +53,27 @@ def export(
     if as_json:
         typer.echo(json.dumps(certificate))
         return
+    auto, what = certificate["auto_class"], _listed(certificate["compared"])
     typer.echo(f"Exported {run} to {folder} as {certificate['architecture']}.")
     _notes(f"left out: {what}" for what in certificate["left_out"])
     typer.echo(
-        f"Certificate: read again, the weights are {certificate['weights']} and logits differ by "
-        f"{certificate['difference']:.2g}; {_compared(certificate['transformers'])}."
+        f"Certificate: read again, the weights are {certificate['weights']} and {what} differ by "
+        f"{certificate['difference']:.2g}; {_compared(certificate['transformers'], what)}."
     )
-    typer.echo(
-        "Try in Python:  from transformers import AutoModelForCausalLM\n"
-        f'                AutoModelForCausalLM.from_pretrained("{folder}")'
-    )
+    typer.echo(f'Try in Python:  from transformers import {auto}\n                {auto}.from_pretrained("{folder}")')
 
 
-def _compared(theirs: dict[str, Any]) -> str:
+def _compared(theirs: dict[str, Any], what: str) -> str:
     if "not_compared" in theirs:
         return f"not compared: {theirs['not_compared']}"
-    ids = ", token ids are equal" if "texts_tokenised" in theirs else ""
-    return f"in transformers {theirs['version']} logits differ by at most {theirs['difference']:.2g}{ids}"
+    pairs = ", also of pairs with their segments" if "pairs_tokenised" in theirs else ""
+    ids = f", token ids are equal{pairs}" if "texts_tokenised" in theirs else ""
+    return f"in transformers {theirs['version']} {what} differ by at most {theirs['difference']:.2g}{ids}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    *before, last = (name.replace("_", " ") for name in names)
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _notes(notes: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.models import GPTConfig
+from weft.models import BERTConfig, GPTConfig
 
 BYTES = 4  # float32
 
@@ -19,14 +19,15 @@ class Cost:
     memory: int
 
 
-def cost_of(config: GPTConfig, *, batch: int, length: int, optimizer_copies: float = 1.5) -> Cost:
+def cost_of(config: GPTConfig | BERTConfig, *, batch: int, length: int, optimizer_copies: float = 1.5) -> Cost:
     """Forward and backward cost three times the forward part; scores and mixing cost 4·T·width a token,
-    halved by the causal mask. Memory: weights, gradients, optimizer state and what backward needs."""
+    halved by a causal mask. Memory: weights, gradients, optimizer state and what backward needs."""
     model = config.skeleton()
     parameters = sum(p.numel() for p in model.parameters())
     maps = sum(p.numel() for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("tokens"))
     tokens = batch * length
-    flops = 3.0 * tokens * (2 * maps + 2 * length * config.width * config.depth)
+    seen = length / 2 if isinstance(config, GPTConfig) else length
+    flops = 3.0 * tokens * (2 * maps + 4 * seen * config.width * config.depth)
     per_token = (
         config.depth * (18 * config.width + 3 * config.feed_forward.hidden(config.width)) + 3 * config.vocab_size
     )

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING
 from weft.lazy import lazy
 
 if TYPE_CHECKING:
+    from weft.data.by_length import ByLength as ByLength
     from weft.data.columns import Columns as Columns
     from weft.data.columns import find_columns as find_columns
     from weft.data.demo import demo_table as demo_table
     from weft.data.examples import Examples as Examples
     from weft.data.examples import read_examples as read_examples
+    from weft.data.labelled_pairs import LabelledPairs as LabelledPairs
     from weft.data.labels import Labels as Labels
+    from weft.data.marks import Marks as Marks
+    from weft.data.masking import Masking as Masking
     from weft.data.order import Shuffle as Shuffle
+    from weft.data.pretraining import PretrainingRow as PretrainingRow
+    from weft.data.pretraining import PretrainingSamples as PretrainingSamples
+    from weft.data.sentences import Sentences as Sentences
+    from weft.data.sentences import tokenise_sentences as tokenise_sentences
     from weft.data.split import class_weights as class_weights
     from weft.data.split import stratified_split as stratified_split
     from weft.data.table_check import TableCheck as TableCheck
@@ -30,10 +38,17 @@ if TYPE_CHECKING:
     from weft.data.windows import Windows as Windows
 
 _HOME = {
+    "ByLength": "by_length",
     "Columns": "columns",
     "Examples": "examples",
+    "LabelledPairs": "labelled_pairs",
     "Labels": "labels",
+    "Marks": "marks",
+    "Masking": "masking",
+    "PretrainingRow": "pretraining",
+    "PretrainingSamples": "pretraining",
     "Row": "tables",
+    "Sentences": "sentences",
     "Shuffle": "order",
     "Sweep": "windows",
     "Table": "tables",
@@ -48,13 +63,21 @@ _HOME = {
     "read_table": "tables",
     "stratified_split": "split",
     "tokenise": "token_file",
+    "tokenise_sentences": "sentences",
 }
 
 __all__ = [
+    "ByLength",
     "Columns",
     "Examples",
+    "LabelledPairs",
     "Labels",
+    "Marks",
+    "Masking",
+    "PretrainingRow",
+    "PretrainingSamples",
     "Row",
+    "Sentences",
     "Shuffle",
     "Sweep",
     "Table",
@@ -69,6 +92,7 @@ __all__ = [
     "read_table",
     "stratified_split",
     "tokenise",
+    "tokenise_sentences",
 ]
 
 __getattr__, __dir__ = lazy(__name__, _HOME)

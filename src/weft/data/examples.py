@@ -27,6 +27,8 @@ class Examples:
     labels: list[str] | None  # cells without spaces around them; `Labels` gives them a meaning
     lines: list[int]
     notes: tuple[str, ...] = field(default=())
+    without_text: int = 0  # rows that were left out
+    without_label: int = 0
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -105,7 +107,14 @@ def read_examples(table: Table, columns: Columns) -> Examples:
     for note in notes:
         log.warning("%s", note)
     return Examples(
-        table.name, texts, None if pair is None else partners, None if label is None else cells, lines, tuple(notes)
+        table.name,
+        texts,
+        None if pair is None else partners,
+        None if label is None else cells,
+        lines,
+        tuple(notes),
+        without_text=len(textless),
+        without_label=len(unlabelled),
     )
 
 

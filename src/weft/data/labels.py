@@ -97,6 +97,16 @@ class Labels:
             return [self.classes[int(value)] for value in values]
         return [[self.classes[place] for place in np.flatnonzero(row)] for row in np.asarray(values) > 0.5]
 
+    def names(self, cell: str) -> list[str]:
+        """The classes that a cell names, each once, in order; none for a number."""
+        return [] if self.kind == "number" else list(_ordered(set(_parts(cell, self.separator))))
+
+    def meaning(self, cell: str) -> str:
+        """The same text for cells that mean the same: several labels in one order, numbers by their value."""
+        if self.kind == "number":
+            return str(float(cell)) if _is_finite(cell) else cell
+        return "\x1f".join(self.names(cell))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a run's files."""
         classes, counts = list(self.classes), list(self.counts)
@@ -119,7 +129,11 @@ class Labels:
         more = f" and {len(unseen) - 3} more" if len(unseen) > 3 else ""
         word = "a label" if len(unseen) == 1 else f"{len(unseen)} labels"
         known = ", ".join(map(repr, self.classes[:8])) + (", …" if len(self.classes) > 8 else "")
-        return DataError(f"{where} has {word} that the training data has not: {shown}{more}", expected=known)
+        meant = {_likeness(label): label for label in self.classes}
+        alike = next((label for label in unseen if _likeness(label) in meant), None)
+        advice = "" if alike is None else f"is {alike!r} the same as {meant[_likeness(alike)]!r}? then write it so"
+        given = f"{where} has {word} that the training data has not: {shown}{more}"
+        return DataError(given, expected=known, advice=advice)
 
 
 # -- cells ------------------------------------------------------------------------------------

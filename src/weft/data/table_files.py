@@ -11,6 +11,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,9 @@ from weft.text.files import CHUNK, MARKS, Document
 LONGEST = 1 << 24  # characters in a line or a cell: more is no table, or a quote that is never closed
 ARRAY = 1 << 28  # characters of a JSON array, which cannot be read as a stream
 SAMPLE = 100  # records that format and header are judged by
+SUFFIXES = (".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson")
+ALIKE = 0.9  # the share of lines with as many tabs as the first, in a table that does not say it is one
+HEAD = 1 << 16  # bytes by which a file without such an ending is judged
 UNDEFINED = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")  # bytes without a meaning in Windows-1252
 
 
@@ -217,10 +221,42 @@ def _cell(value: Any) -> str:
 # -- recognising ------------------------------------------------------------------------------
 
 
+def _suffix(path: Path) -> str:
+    """The end of a name, packed or not."""
+    names = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return names[-1] if names else ""
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table: by the end of its name, else if it holds JSON objects or the same tabs in its lines.
+
+    A text with commas in it is none, whatever they look like. What is no file at all is not looked into.
+    """
+    if _suffix(path) in SUFFIXES:
+        return not os.path.isdir(path)
+    if not os.path.isfile(path):  # which also answers for names that no system allows
+        return False
+    try:
+        with _open(path) as file:
+            head = file.read(HEAD)
+    except (OSError, EOFError, zlib.error):
+        return False
+    mark, encoding = next((found for found in MARKS if head.startswith(found[0])), (b"", "utf-8"))
+    lines = head[len(mark) :].decode(encoding, "replace").split("\n")
+    lines = [line for line in (lines[:-1] if len(head) == HEAD else lines) if line.strip()]  # the last one may be cut
+    if not lines:
+        return False
+    if lines[0].lstrip().startswith('{"'):
+        return next(_json_records(lines[:1])).cells is not None
+    tabs = lines[0].count("\t")
+    filled = sum(bool(cell.strip()) for cell in lines[0].split("\t"))
+    alike = sum(line.count("\t") == tabs for line in lines)
+    return tabs > 0 and filled > 1 and len(lines) > 1 and alike >= ALIKE * len(lines)
+
+
 def find_format(path: Path, encoding: str) -> Format:
     """How a file is written, by the end of its name and by its content."""
-    names = [suffix for suffix in path.suffixes if suffix.lower() != ".gz"]
-    suffix = names[-1].lower() if names else ""
+    suffix = _suffix(path)
     start = list(itertools.islice(_lines(path, encoding), 2 * SAMPLE))
     head = next((line.lstrip() for line in start if line.strip()), "")
     if not head:

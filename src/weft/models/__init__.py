@@ -6,7 +6,7 @@ How other programs write a family down stands beside it in `…_layouts.py`; imp
 from weft.models.base import ModelConfig
 from weft.models.bert import BERT, BERTConfig, HeadConfig
 from weft.models.bert_layouts import BertLayout
-from weft.models.encoding import Bunch, encode, encode_bunches, encode_first
+from weft.models.encoding import Bunch, TextRow, encode, encode_bunches, encode_first
 from weft.models.gpt import GPT, GPTConfig
 from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
@@ -28,6 +28,7 @@ __all__ = [
     "ModelConfig",
     "NanoChatLayout",
     "Qwen3Layout",
+    "TextRow",
     "encode",
     "encode_bunches",
     "encode_first",

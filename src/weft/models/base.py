@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,12 @@ class _Undrawn(TorchFunctionMode):
 
 
 class ModelConfig(Choice):
-    """Which family: `ModelConfig.menu` lists them, `.build()` makes the model with fresh weights."""
+    """Which family: `ModelConfig.menu` lists them, `.build()` makes the model with fresh weights.
+
+    `heads` are the beginnings of the names of parameters that belong to a task and not to the trunk.
+    """
+
+    heads: ClassVar[tuple[str, ...]] = ()
 
     def build(self) -> nn.Module:
         """The model, freshly initialised from torch's random state."""

@@ -10,6 +10,7 @@ writes such models down stands in `bert_layouts.py`.
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -36,7 +37,7 @@ from weft.blocks.feedforward import Activation, PlainConfig, activate
 from weft.blocks.norm import LayerNormConfig, RMSNormConfig
 from weft.blocks.position import LearnedConfig, RotaryConfig
 from weft.config import Between, Choice, Share, Size
-from weft.errors import ConfigError, ShapeError, UnsupportedError
+from weft.errors import ConfigError, ShapeError, UnsupportedError, did_you_mean
 from weft.models.base import ModelConfig
 
 # -- what is read from the trunk --------------------------------------------------------------
@@ -68,27 +69,46 @@ class MaskedConfig(HeadConfig, kind="masked"):
     tied: bool = True
 
 
-class PairsConfig(HeadConfig, kind="pairs"):
-    """Yes or no about two texts: does the second follow the first?"""
+class QuestionsConfig(HeadConfig):
+    """Questions about two texts, each with its own map: "next-sentence" has two `answers`, others may have more."""
 
     pooled, pairs = True, True
+    questions: tuple[str, ...] = ("next-sentence",)
+    answers: tuple[Size, ...] = (2,)
+
+    def check(self) -> None:
+        super().check()
+        if len(self.questions) != len(self.answers) or not self.questions:
+            given = f"{len(self.questions)} questions and {len(self.answers)} numbers of answers"
+            raise ConfigError(given, expected="a number of answers for each question, and at least one question")
+        if len(set(self.questions)) != len(self.questions):
+            raise ConfigError("questions that occur twice", expected="a name of its own for each question")
+        if any(count < 2 for count in self.answers):
+            raise ConfigError(f"answers = {self.answers}", expected="at least 2 for each question")
+        for name in self.questions:  # they become names of parameters
+            if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", name) or hasattr(nn.ModuleDict, name):
+                raise ConfigError(f"the question {name[:50]!r}", expected="small letters and hyphens, as next-sentence")
 
 
-class PretrainingConfig(MaskedConfig, kind="pretraining"):
+class PairsConfig(QuestionsConfig, kind="pairs"):
+    """Questions about two texts: does the second follow the first?"""
+
+
+class PretrainingConfig(MaskedConfig, QuestionsConfig, kind="pretraining"):
     """Masked tokens and sentence pairs, the two tasks BERT was trained on."""
-
-    pooled, pairs = True, True
 
 
 class ClassesConfig(HeadConfig, kind="classes"):
     """A score for each class of text; one class is a number (regression). `labels` are their names, if they have any.
 
-    `dropout` None: as in the trunk.
+    `several`: a text may have any number of the labels, and each score is about its own yes or no. `dropout` None:
+    as in the trunk.
     """
 
     pooled = True
     classes: Size = 2
     labels: tuple[str, ...] = ()
+    several: bool = False
     dropout: Share | None = None
 
     def check(self) -> None:
@@ -122,6 +142,8 @@ class BERTConfig(ModelConfig, kind="bert"):
     `norm_first`: pre-norm layers and a last norm, or BERT's own post-norm. `segments`: how many kinds of text a
     row may hold (first and second of a pair). `qk_norm`: without weights, or with "learned" ones.
     """
+
+    heads = ("masked.", "pooler.", "pairs.", "classes.")
 
     vocab_size: Size
     max_length: Size = 256
@@ -161,7 +183,7 @@ class BERT(nn.Module):
         self.norm = config.norm.build(width) if config.norm_first else nn.Identity()
         self.masked = self._masked_head()
         self.pooler = nn.Linear(width, width) if head.pooled else None
-        self.pairs = nn.Linear(width, 2) if head.pairs else None
+        self.pairs = self._pair_heads()
         self.classes = self._class_head()
         self._initialise()
 
@@ -185,6 +207,13 @@ class BERT(nn.Module):
         if config.head.tied:
             head.output.weight = self.tokens.weight
         return head
+
+    def _pair_heads(self) -> nn.ModuleDict | None:
+        head = self.config.head
+        if not isinstance(head, QuestionsConfig):
+            return None
+        asked = zip(head.questions, head.answers, strict=True)
+        return nn.ModuleDict({question: nn.Linear(self.config.width, answers) for question, answers in asked})
 
     def _class_head(self) -> nn.Sequential | None:
         head = self.config.head
@@ -249,30 +278,49 @@ class BERT(nn.Module):
             raise self._without("masked tokens", "masked or pretraining")
         return self.masked(hidden)
 
-    def pooled(self, hidden: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B D"]:
-        """One vector for each row: tanh of a map of its first real token."""
+    def pooled(
+        self,
+        hidden: Float[Tensor, "B T D"],
+        keep: Bool[Tensor, "B T"] | None = None,
+        *,
+        unpadded: Unpadded | None = None,
+    ) -> Float[Tensor, "N D"]:
+        """One vector for each text: tanh of a map of its first real token."""
         if self.pooler is None:
             raise self._without("whole texts", "pooled, pairs, pretraining or classes")
         first = hidden[:, 0]
-        if keep is not None:
+        if unpadded is not None:
+            first = hidden[0, unpadded.starts(hidden.device)]
+        elif keep is not None:
             first = hidden[torch.arange(len(hidden), device=hidden.device), keep.int().argmax(1)]
         return self.pooler(first).tanh()
 
     def pair_logits(
-        self, hidden: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B 2"]:
-        """Logits of yes (0) and no (1) about the two texts of each row."""
+        self,
+        hidden: Float[Tensor, "B T D"],
+        question: str = "next-sentence",
+        keep: Bool[Tensor, "B T"] | None = None,
+        *,
+        unpadded: Unpadded | None = None,
+    ) -> Float[Tensor, "N A"]:
+        """A logit for each answer to a question about two texts; "next-sentence": yes (0) and no (1)."""
         if self.pairs is None:
             raise self._without("pairs", "pairs or pretraining")
-        return self.pairs(self.pooled(hidden, keep))
+        if question not in self.pairs:
+            raise UnsupportedError(f"this BERT has no question {question!r}", advice=did_you_mean(question, self.pairs))
+        return self.pairs[question](self.pooled(hidden, keep, unpadded=unpadded))
 
     def class_logits(
-        self, hidden: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B C"]:
-        """A logit for each class, or the one number of a regression."""
+        self,
+        hidden: Float[Tensor, "B T D"],
+        keep: Bool[Tensor, "B T"] | None = None,
+        *,
+        unpadded: Unpadded | None = None,
+    ) -> Float[Tensor, "N C"]:
+        """A logit for each class of each text, or the one number of a regression."""
         if self.classes is None:
             raise self._without("classes", "classes")
-        return self.classes(self.pooled(hidden, keep))
+        return self.classes(self.pooled(hidden, keep, unpadded=unpadded))
 
     def _without(self, what: str, heads: str) -> UnsupportedError:
         return UnsupportedError(f"this BERT has no head for {what}: head = {self.config.head.kind}", expected=heads)

@@ -11,8 +11,8 @@ from weft.blocks.norm import LayerNormConfig
 from weft.blocks.position import LearnedConfig
 from weft.errors import DataError, UnsupportedError
 from weft.models.base import ModelConfig
-from weft.models.bert import BERTConfig, ClassesConfig, HeadConfig, MaskedConfig
-from weft.models.gpt_layouts import ACTIVATIONS, LAYER, THEIR_WORD, pair, reasons
+from weft.models.bert import BERTConfig, ClassesConfig, HeadConfig, MaskedConfig, QuestionsConfig
+from weft.models.gpt_layouts import ACTIVATIONS, LAYER, THEIR_WORD, pair
 from weft.models.layouts import Foreign, Layout
 from weft.weights import Ignored, Row, Tied, WeightTable
 
@@ -24,6 +24,17 @@ CLASSES = {
     "BertForSequenceClassification": "classes",
 }
 CLASS_OF = {ours: theirs for theirs, ours in CLASSES.items()}
+AUTO_CLASSES = {
+    "BertModel": "AutoModel",
+    "BertForMaskedLM": "AutoModelForMaskedLM",
+    "BertForNextSentencePrediction": "AutoModelForNextSentencePrediction",
+    "BertForPreTraining": "AutoModelForPreTraining",
+    "BertForSequenceClassification": "AutoModelForSequenceClassification",
+}
+PROBLEMS = {"single_label_classification": "single", "multi_label_classification": "several", "regression": "number"}
+PROBLEM_OF = {ours: theirs for theirs, ours in PROBLEMS.items()}
+QUESTION = "next-sentence"  # the only one about pairs that their classes have a map for
+NO_POOLER = "a trunk has its pooler there"
 NEW_NORM, OLD_NORM = ("weight", "bias"), ("gamma", "beta")  # what the first BERT called weight and bias of a norm
 
 
@@ -75,27 +86,18 @@ class BertLayout(Layout, name="bert", architecture="BertForMaskedLM", prefix="be
         assert isinstance(config, BERTConfig)
         return CLASS_OF[config.head.kind]
 
+    def auto_class(self, config: ModelConfig) -> str:
+        return AUTO_CLASSES[self.architecture_of(config)]
+
     def why_not(self, config: ModelConfig) -> str:
         if not isinstance(config, BERTConfig):
             return super().why_not(config)
-        attention, plain, norm, head = config.attention, config.feed_forward, config.norm, config.head
-        if type(attention) is not SoftmaxConfig:
-            return f"it has no {attention.kind} attention"
-        heads, head_width = attention.sizes(config.width)
-        return reasons(
-            (config.position.kind != "learned", f"positions are learned there, not {config.position.kind}"),
-            (config.norm_first, "layers are post-norm there"),
-            (not isinstance(norm, LayerNormConfig) or not norm.bias, "norms are layer norms with biases there"),
-            (not isinstance(plain, PlainConfig), "the feed-forward is plain there"),
-            (not attention.bias or not getattr(plain, "bias", False), "all maps have biases there"),
-            (attention.kv_heads not in (None, heads), "every head has keys and values of its own there"),
-            (heads * head_width != config.width, "heads × head width is the width there"),
-            (attention.value_width not in (None, head_width), "values have the width of keys there"),
-            (attention.beta is not None, "scores are scaled by 1/√head width there"),
-            (config.qk_norm is not False, "there is no q/k norm"),
-            (isinstance(head, MaskedConfig) and not head.tied, "the map to the vocabulary is tied there"),
-            (head.kind not in CLASS_OF, "a trunk has its pooler there"),
-        )
+        return "; ".join(reason for fact, reason in _in_the_way(config) if fact)
+
+    def advice(self, config: ModelConfig) -> str:
+        if self.why_not(config) == NO_POOLER:
+            return "train it for a task: the head that it gets can be exported with it"
+        return "train with BERT's own parts: --model bert-base, made smaller by model.width, depth, attention.heads"
 
     def settings(self, config: ModelConfig) -> dict[str, Any]:
         assert isinstance(config, BERTConfig) and isinstance(config.attention, SoftmaxConfig)
@@ -149,6 +151,31 @@ class BertLayout(Layout, name="bert", architecture="BertForMaskedLM", prefix="be
         )
 
 
+def _in_the_way(config: BERTConfig) -> Iterator[tuple[bool, str]]:
+    """What a model may have that BERT's class cannot say, by the field that says it."""
+    attention, plain, norm, head = config.attention, config.feed_forward, config.norm, config.head
+    yield config.position.kind != "learned", f"position is learned there, not {config.position.kind}"
+    yield config.norm_first, "norm_first is off there"
+    yield not isinstance(norm, LayerNormConfig) or not norm.bias, "norm is layer with biases there"
+    yield config.qk_norm is not False, "qk_norm is off there"
+    yield not isinstance(plain, PlainConfig), f"feed_forward is plain there, not {plain.kind}"
+    yield isinstance(plain, PlainConfig) and not plain.bias, "feed_forward.bias is on there"
+    if type(attention) is not SoftmaxConfig:
+        yield True, f"attention is softmax there, not {attention.kind}"
+    else:
+        heads, head_width = attention.sizes(config.width)
+        yield not attention.bias, "attention.bias is on there"
+        yield attention.kv_heads not in (None, heads), "attention.kv_heads is heads there"
+        yield attention.value_width not in (None, head_width), "attention.value_width is head_width there"
+        yield attention.beta is not None, "attention.beta is 1/√head_width there"
+        yield heads * head_width != config.width, "heads × head_width is width there"
+    yield isinstance(head, MaskedConfig) and not head.tied, "head.tied is on there"
+    yield head.kind not in CLASS_OF, NO_POOLER
+    if isinstance(head, QuestionsConfig):
+        theirs = head.questions == (QUESTION,) and head.answers == (2,)
+        yield not theirs, f"head.questions is {QUESTION} with 2 answers there, not {', '.join(head.questions)}"
+
+
 def _norm(foreign: str, ours: str, words: tuple[str, str]) -> Iterator[Row]:
     """A layer norm, whose weight and bias have other names in old files."""
     for theirs, part in zip(words, ("weight", "bias"), strict=True):
@@ -167,7 +194,7 @@ def _head_rows(head: HeadConfig, prefix: str, norm: tuple[str, str]) -> Iterator
         yield Tied("cls.predictions.decoder.bias", "cls.predictions.bias")
         yield Tied("cls.predictions.decoder.weight", prefix + "embeddings.word_embeddings.weight")
     if head.pairs:
-        yield from pair("cls.seq_relationship", "pairs")
+        yield from pair("cls.seq_relationship", f"pairs.{QUESTION}")
     if isinstance(head, ClassesConfig):
         yield from pair("classifier", "classes.1")
 
@@ -191,20 +218,17 @@ def _classes(theirs: Foreign) -> ClassesConfig:
     labels = [name for i in range(len(names)) if isinstance(name := names.get(str(i)), str)]
     if names and not len(labels) == len(names) == classes:
         raise DataError(f"{theirs.where}: id2label", expected=f"a name for each of {classes} classes, counted from 0")
-    theirs.must_be(
-        "problem_type",
-        None,
-        "single_label_classification",
-        "regression",
-        why="a text has one class in Weft, not several",
-    )
-    if theirs.values.get("problem_type") == "regression" and classes != 1:
+    kind = theirs.word("problem_type", PROBLEMS, PROBLEM_OF["number" if classes == 1 else "single"])
+    if kind == "number" and classes != 1:
         raise UnsupportedError(f"{theirs.where}: regression of {classes} numbers", expected="one number")
+    if kind == "single" and classes == 1:
+        raise UnsupportedError(f"{theirs.where}: a choice between {classes} class", expected="two, or a regression")
     nameless = labels == [f"LABEL_{i}" for i in range(len(names))]
     own = theirs.values.get("classifier_dropout")
     return ClassesConfig(
         classes=classes,
         labels=() if nameless else tuple(labels),
+        several=kind == "several",
         dropout=None if own is None else theirs.number("classifier_dropout"),
     )
 
@@ -214,6 +238,6 @@ def _class_settings(head: ClassesConfig) -> dict[str, Any]:
     return {
         "id2label": {str(i): label for i, label in enumerate(labels)},
         "label2id": {label: i for i, label in enumerate(labels)},
-        "problem_type": "regression" if head.classes == 1 else "single_label_classification",
+        "problem_type": PROBLEM_OF["several" if head.several else "number" if head.classes == 1 else "single"],
         "classifier_dropout": head.dropout,
     }

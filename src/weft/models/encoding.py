@@ -11,14 +11,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.blocks import Unpadded, bunches
 from weft.errors import DataError
 
 BUNCH = 1024  # tokens in a row: enough for products to run at full speed, and few enough to stay in the cache
-Tokens = Sequence[int] | Tensor
+Tokens = Sequence[int] | NDArray[np.integer] | Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class TextRow:
+    """Texts one after the other, as a model reads them; `segments` None: each is one text, no pair."""
+
+    tokens: Tensor
+    segments: Tensor | None
+    unpadded: Unpadded
+
+    @classmethod
+    def of(cls, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None) -> TextRow:
+        """The row that these texts make."""
+        unpadded = Unpadded.of(texts)
+        return cls(unpadded.joined(texts), None if segments is None else unpadded.joined(segments), unpadded)
+
+    def __repr__(self) -> str:
+        return f"TextRow({self.unpadded})"
+
+    def to(self, device: torch.device | str) -> TextRow:
+        """The same on another device."""
+        told = None if self.segments is None else self.segments.to(device)
+        return TextRow(self.tokens.to(device), told, self.unpadded)
+
+    def states(self, model: nn.Module) -> Tensor:
+        """(1, total, D): the state of each token."""
+        states: Tensor = model(self.tokens, self.segments, unpadded=self.unpadded)
+        return states
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +83,9 @@ def encode_bunches(
         raise DataError("segments of other lengths than the texts", expected="one for each token")
     device = next(model.parameters()).device
     for numbers in bunches([len(text) for text in texts], tokens):
-        unpadded = Unpadded.of([texts[n] for n in numbers])
-        row = unpadded.joined([texts[n] for n in numbers], device)
-        told = None if segments is None else unpadded.joined([segments[n] for n in numbers], device)
-        yield Bunch(numbers, unpadded, model(row, told, unpadded=unpadded))
+        told = None if segments is None else [segments[n] for n in numbers]
+        row = TextRow.of([texts[n] for n in numbers], told).to(device)
+        yield Bunch(numbers, row.unpadded, row.states(model))
 
 
 def encode(

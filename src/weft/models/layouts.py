@@ -15,6 +15,7 @@ from weft.weights import WeightTable
 
 T = TypeVar("T")
 OTHER = "it is of another family"
+CAUSAL = "AutoModelForCausalLM"  # opens models that write
 
 
 class Foreign:
@@ -111,9 +112,17 @@ class Layout:
         """Their class for this config."""
         return self.architecture
 
+    def auto_class(self, config: ModelConfig) -> str:
+        """Which of transformers' `Auto…` classes opens it whole."""
+        return CAUSAL
+
     def why_not(self, config: ModelConfig) -> str:
         """Why this layout cannot say what the config says; empty if it can."""
         return OTHER
+
+    def advice(self, config: ModelConfig) -> str:
+        """What to do about a model of its family that it cannot say."""
+        return ""
 
     def settings(self, config: ModelConfig) -> dict[str, Any]:
         """Their settings for a config that the layout can say."""
@@ -160,11 +169,11 @@ def layout_for(config: ModelConfig) -> Layout:
     for name, reason in reasons.items():
         if not reason:
             return Layout.menu[name]
+    near = {name: reason for name, reason in reasons.items() if reason != OTHER}
     raise UnsupportedError(
         "no layout of Hugging Face can say this model",
-        expected="; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason != OTHER).removesuffix(
-            "."
-        ),
+        expected="; ".join(f"{name}: {reason}" for name, reason in near.items()),
+        advice=next((advice for name in near if (advice := Layout.menu[name].advice(config))), ""),
     )
 
 

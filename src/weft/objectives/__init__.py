@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from weft.objectives.calibration import fit_temperature as fit_temperature
     from weft.objectives.calibration import negative_log_likelihood as negative_log_likelihood
     from weft.objectives.causal import causal_loss as causal_loss
+    from weft.objectives.classification import Classification as Classification
+    from weft.objectives.classification import ClassifyConfig as ClassifyConfig
+    from weft.objectives.classification import LabelledRow as LabelledRow
     from weft.objectives.metrics import ClassScores as ClassScores
     from weft.objectives.metrics import accuracy as accuracy
     from weft.objectives.metrics import class_scores as class_scores
@@ -26,9 +29,18 @@ if TYPE_CHECKING:
     from weft.objectives.metrics import several_macro_f1 as several_macro_f1
     from weft.objectives.metrics import several_scores as several_scores
     from weft.objectives.metrics import spearman as spearman
+    from weft.objectives.pretraining import ObjectiveConfig as ObjectiveConfig
+    from weft.objectives.pretraining import PretrainingBatch as PretrainingBatch
+    from weft.objectives.pretraining import part_metrics as part_metrics
+    from weft.objectives.pretraining import pretraining_loss as pretraining_loss
 
 _HOME = {
     "ClassScores": "metrics",
+    "Classification": "classification",
+    "ClassifyConfig": "classification",
+    "LabelledRow": "classification",
+    "ObjectiveConfig": "pretraining",
+    "PretrainingBatch": "pretraining",
     "accuracy": "metrics",
     "causal_loss": "causal",
     "class_scores": "metrics",
@@ -40,7 +52,9 @@ _HOME = {
     "mean_squared_error": "metrics",
     "micro_f1": "metrics",
     "negative_log_likelihood": "calibration",
+    "part_metrics": "pretraining",
     "pearson": "metrics",
+    "pretraining_loss": "pretraining",
     "several_macro_f1": "metrics",
     "several_scores": "metrics",
     "spearman": "metrics",
@@ -48,6 +62,11 @@ _HOME = {
 
 __all__ = [
     "ClassScores",
+    "Classification",
+    "ClassifyConfig",
+    "LabelledRow",
+    "ObjectiveConfig",
+    "PretrainingBatch",
     "accuracy",
     "causal_loss",
     "class_scores",
@@ -59,7 +78,9 @@ __all__ = [
     "mean_squared_error",
     "micro_f1",
     "negative_log_likelihood",
+    "part_metrics",
     "pearson",
+    "pretraining_loss",
     "several_macro_f1",
     "several_scores",
     "spearman",

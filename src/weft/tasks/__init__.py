@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 from weft.lazy import lazy
 
 if TYPE_CHECKING:
-    from weft.tasks.generate import resume_generate, train_generate
-    from weft.tasks.preparation import GenerateConfig
+    from weft.tasks.flow import resume_task, train_task
+    from weft.tasks.generate import GenerateConfig
     from weft.tasks.request import Request
     from weft.tasks.run import Run, load
     from weft.tasks.training import train
 
 _HOME = {
-    "GenerateConfig": "preparation",
+    "GenerateConfig": "generate",
     "Request": "request",
     "Run": "run",
     "load": "run",
-    "resume_generate": "generate",
+    "resume_task": "flow",
     "train": "training",
-    "train_generate": "generate",
+    "train_task": "flow",
 }
 
-__all__ = ["GenerateConfig", "Request", "Run", "load", "resume_generate", "train", "train_generate"]
+__all__ = ["GenerateConfig", "Request", "Run", "load", "resume_task", "train", "train_task"]
 
 __getattr__, __dir__ = lazy(__name__, _HOME)

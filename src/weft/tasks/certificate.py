@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,61 +13,65 @@ from torch import Tensor, nn
 
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import DataError
+from weft.models import ModelConfig
+from weft.models.layouts import CAUSAL
+from weft.tasks.probes import Probe, Results, compare_tokenizers, probe_for
 from weft.text import Tokenizer
 
-TOLERANCE = 1e-4  # of the largest logit; equal computations in another order differ by about 1e-6
-TEXTS = (
-    "Once upon a time, there was a model.",
-    "  two  spaces,\ttabs\r\nand\n\nlines  ",
-    "naïve Ærøskøbing — Привет, 你好, مرحبا, 👩‍👩‍👧 e\u0301",
-    "def f(x):\n    return x**2 + 3.14159  # 100%",
-    "",
-)
+TOLERANCE = 1e-4  # of the largest number; equal computations in another order differ by about 1e-6
+FLOOR = 0.01  # a head may well say almost nothing; its rounding is that of the states it reads
 
 
-def certify(model: nn.Module, tokenizer: Tokenizer | None, folder: HuggingFaceFolder) -> dict[str, Any]:
+def certify(
+    model: nn.Module, config: ModelConfig, tokenizer: Tokenizer | None, folder: HuggingFaceFolder
+) -> dict[str, Any]:
     """What was compared and how far it differs; `DataError` if the folder is not the same model."""
-    vocab_size, max_length = folder.settings.size("vocab_size"), getattr(folder.config, "max_length", 64)
-    texts = sample_tokens(vocab_size, max_length)
-    logits = _logits(model, texts)
+    probe = probe_for(config)
+    results = _results(probe.ours, model)
+    if folder.layout.settings(folder.config) != folder.layout.settings(config):
+        raise DataError("read again, config.json describes another model", advice="please report this")
     weights = folder.read_weights()
     different = [name for name, p in model.named_parameters() if not _same_bits(p.detach(), weights[name])]
     if different:
         raise DataError(f"read again, {different[0]!r} and {len(different) - 1} more are not what was written")
-    difference = _difference(logits, _logits(folder.config.with_weights(weights).eval(), texts))
-    theirs = _compare_with_transformers(folder, tokenizer, texts, logits)
-    largest = max(float(rows.abs().max()) for rows in logits)
-    for whose, apart in (("Weft", difference), ("transformers", theirs.get("difference", 0.0))):
-        if not apart <= TOLERANCE * max(1e-6, largest):  # a NaN is not within either
-            raise DataError(
-                f"opened by {whose}, the folder gives logits that differ by {apart:.2g} (of {largest:.2g})",
-                expected="the same model",
-                advice="nothing was exported; please report this",
-            )
+    again = _results(probe.ours, folder.config.with_weights(weights).eval())
+    difference = _difference("Weft", results, again)
     return {
-        "tokens_compared": sum(rows.shape[1] for rows in texts),
-        "largest_logit": largest,
+        "tokens_compared": probe.tokens,
+        "compared": {name: float(values.abs().max()) for name, values in results.items()},
         "weights": "bit-equal",
         "difference": difference,
-        "transformers": theirs,
+        "transformers": _compare_with_transformers(folder, tokenizer, probe, results),
     }
 
 
-def sample_tokens(vocab_size: int, max_length: int) -> list[Tensor]:
-    """A few rows of ids, always the same ones, from all over the vocabulary."""
-    lengths = sorted({1, min(7, max_length), min(64, max_length)})
-    return [((torch.arange(n) * 7919 + 13 * n) % vocab_size)[None] for n in lengths]
-
-
-def _logits(model: nn.Module, texts: list[Tensor]) -> list[Tensor]:
+def _results(read: Callable[[Any], Results], model: Any) -> Results:
     with torch.no_grad():
-        return [model(ids) for ids in texts]
+        return read(model)
 
 
-def _difference(one: list[Tensor], other: list[Tensor]) -> float:
-    """The largest; NaN against a number counts as infinite."""
-    apart = max(float((a - b).abs().nan_to_num(nan=torch.inf).max()) for a, b in zip(one, other, strict=True))
-    return apart if not all(torch.equal(a, b) for a, b in zip(one, other, strict=True)) else 0.0
+def _difference(whose: str, ours: Results, found: Results) -> float:
+    """The largest of all; `DataError` if it is more than rounding. NaN against a number counts as infinite."""
+    if ours.keys() != found.keys():
+        raise DataError(f"opened by {whose}, the folder has other heads: {', '.join(found)}", expected=", ".join(ours))
+    sizes = {name: float(values.abs().max()) for name, values in ours.items()}
+    largest = 0.0
+    for name, values in ours.items():
+        apart = _apart(values, found[name])
+        if not apart <= TOLERANCE * max(1e-6, sizes[name], FLOOR * max(sizes.values())):  # a NaN is not within either
+            raise DataError(
+                f"opened by {whose}, the folder gives {name} that differ by {apart:.2g} (of {sizes[name]:.2g})",
+                expected="the same model",
+                advice="nothing was exported; please report this",
+            )
+        largest = max(largest, apart)
+    return largest
+
+
+def _apart(a: Tensor, b: Tensor) -> float:
+    if a.shape != b.shape:
+        return torch.inf
+    return 0.0 if torch.equal(a, b) else float((a - b).abs().nan_to_num(nan=torch.inf).max())
 
 
 def _same_bits(a: Tensor, b: Tensor) -> bool:
@@ -78,29 +82,28 @@ def _same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def _compare_with_transformers(
-    folder: HuggingFaceFolder, tokenizer: Tokenizer | None, texts: list[Tensor], logits: list[Tensor]
+    folder: HuggingFaceFolder, tokenizer: Tokenizer | None, probe: Probe, results: Results
 ) -> dict[str, Any]:
-    """Version, largest difference of logits, and whether the ids are the same; or why nothing was compared."""
+    """Version, largest difference, and whether the ids are the same; or why nothing was compared."""
     if importlib.util.find_spec("transformers") is None:
         return {"not_compared": "transformers is not installed"}
     with _without_network():
         import transformers
 
-        version = str(transformers.__version__)
-        name = folder.layout.name
+        version, name = str(transformers.__version__), folder.layout.name
         if name not in transformers.CONFIG_MAPPING:
             return {"not_compared": f"transformers {version} does not know {name}"}
+        auto, where = folder.layout.auto_class(folder.config), str(folder.path)
         result: dict[str, Any] = {"version": version}
-        where = str(folder.path)
         try:
             with _quiet(transformers):
-                model = transformers.AutoModelForCausalLM.from_pretrained(
-                    where, local_files_only=True, trust_remote_code=False
-                )
-                result["difference"] = _difference(logits, _logits(_LogitsOnly(model).eval(), texts))
+                opener = getattr(transformers, auto)
+                model = opener.from_pretrained(where, local_files_only=True, trust_remote_code=False).eval()
+                result["difference"] = _difference("transformers", results, _results(probe.theirs, model))
+                _check_labels(folder, model.config)
                 if tokenizer is not None:
                     theirs = transformers.AutoTokenizer.from_pretrained(where, local_files_only=True)
-                    result["texts_tokenised"] = _compare_ids(tokenizer, theirs)
+                    result |= compare_tokenizers(tokenizer, theirs, writes=auto == CAUSAL)
         except DataError:
             raise
         except Exception as error:  # whatever it is, the folder is of no use
@@ -109,24 +112,15 @@ def _compare_with_transformers(
     return result
 
 
-class _LogitsOnly(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, ids: Tensor) -> Tensor:
-        logits: Tensor = self.model(ids).logits
-        return logits
-
-
-def _compare_ids(ours: Tokenizer, theirs: Any) -> int:
-    for text in TEXTS:
-        ids = theirs(text, add_special_tokens=False)["input_ids"]
-        if list(ids) != ours.encode(text).tolist():
-            raise DataError(f"opened by transformers, the tokenizer gives other ids for {text[:30]!r}")
-    if theirs.eos_token_id != ours.end:
-        raise DataError(f"opened by transformers, a text ends with {theirs.eos_token_id}", expected=str(ours.end))
-    return len(TEXTS)
+def _check_labels(folder: HuggingFaceFolder, theirs: Any) -> None:
+    """The names of classes, and whether a text has one of them, several, or a number."""
+    told = folder.settings.values
+    for key, found in (
+        ("id2label", {str(number): label for number, label in theirs.id2label.items()}),
+        ("problem_type", theirs.problem_type),
+    ):
+        if key in told and told[key] != found:
+            raise DataError(f"opened by transformers, the folder has another {key}")
 
 
 @contextmanager

@@ -2,125 +2,212 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from weft.checkpoints import RunDirectory
+from weft.cost import cost_of
 from weft.data import Windows
-from weft.errors import DataError
+from weft.errors import ConfigError, UnsupportedError
 from weft.generation import GenerationConfig, generate
-from weft.models import GPTConfig
+from weft.models import GPTConfig, ModelConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
+from weft.tasks.environment import memory_in_use
 from weft.tasks.evaluation import evaluate_text
-from weft.tasks.job import NO_FURTHER, Further, Job, Report, new_run, train_job
+from weft.tasks.job import Job, Report
 from weft.tasks.overlap import overlap_warnings
-from weft.tasks.preparation import (
-    GenerateConfig,
-    Prepared,
-    check_gives_text_back,
-    check_model,
-    check_writes,
-    learned_tokenizer,
-    tokenised,
-)
+from weft.tasks.preparation import Texts, learned_from, tokenised
 from weft.tasks.request import Request
-from weft.tasks.sources import check_unchanged, read_source, short_name
-from weft.tasks.start import read_start
+from weft.tasks.run import Run
+from weft.tasks.settings import RunConfig
+from weft.tasks.sizes import rung_for, sizes_of
+from weft.tasks.sources import check_unchanged, read_source
+from weft.tasks.start import LENGTH, Start
+from weft.tasks.task import Prepared, Task
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
-from weft.training import Outcome, Ranks, ranks_from_environment
+from weft.training import Ranks
+from weft.training.freezing import freeze
+
+MINUTES = 5.0  # when the user says nothing
 
 
-def train_generate(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
-    """Plan, write the run directory, train. `report` is told each event."""
-    request.check()
-    if request.start is None:
-        check_writes(request.model)
-        check_gives_text_back(request.apply("tokenizer", TokenizerConfig.pick(request.tokenizer or "bpe")))
-    ranks = ranks_from_environment(request.device)
-    torch.set_num_threads(request.threads or os.cpu_count() or 1)
-    report({"event": "phase", "name": "reading"})
-    start = read_start(request.start) if request.start else None
-    source = read_source(request.data_config())
-    for text in overlap_warnings(source) if ranks.is_first else ():
-        report({"event": "warning", "text": text})
-    tokenizer_config = None
-    if start is None:
-        fields = tokenizer_fields(request.tokenizer, source.train.characters)
-        tokenizer_config = request.apply("tokenizer", TokenizerConfig.pick(fields))
-        tokenizer = learned_tokenizer(tokenizer_config, source, report)
-    else:
-        tokenizer = start.tokenizer
-    texts = tokenised(source, tokenizer, report)
-    report({"event": "phase", "name": "planning"})
-    config = planning.plan(request, texts, tokenizer_config, start, ranks)
-    prepared = Prepared(config, texts)
-    description = planning.describe(prepared)
-    for text in planning.warnings(description):
-        report({"event": "warning", "text": text})
-    report({"event": "plan", **description})
-    if request.dry_run:
-        return None, None
-    job = _job(prepared, request.sample)
-    check_model(config.model, texts.tokenizer, "the plan")
-    run = new_run(job, request.out, short_name(config.data.train), ranks)
-    return run, train_job(run, job, ranks, report, request=request, start=start)
+class GenerateConfig(RunConfig):
+    """All settings of a run that learns to write."""
 
 
-def resume_generate(path: str, report: Report, further: Further = NO_FURTHER) -> tuple[RunDirectory, Outcome]:
-    """Go on from the newest sound checkpoint; a finished run can be trained `further`, with a new curve."""
-    run = RunDirectory.open(path)
-    raw = run.read_config()
-    raw.pop("task", None)
-    if "origin" in raw:
-        raise DataError(
-            f"{path} was imported, not trained here: there is nothing to resume",
-            advice=f"train it on your own text:  weft train book.txt --from {path}",
+class Generate(Task):
+    """Predict the next token of a text, and so learn to write."""
+
+    name = "generate"
+    family = "gpt"
+    families = ("gpt",)
+    settings = GenerateConfig
+
+    def check_family(self, name: str, family: str) -> None:
+        if family not in self.families:
+            raise UnsupportedError(
+                f"{name} reads text and does not write", expected="a gpt", advice="weft train --model gpt"
+            )
+
+    def check_tokenizer(self, config: TokenizerConfig) -> None:
+        """What a model writes is read by people: its tokens must spell text exactly."""
+        if not config.gives_text_back:
+            exact = [kind for kind, entry in TokenizerConfig.menu.items() if getattr(entry, "gives_text_back", False)]
+            raise ConfigError(
+                f"the tokenizer {config.kind!r} is not for writing: it does not give text back",
+                expected=f"one of {', '.join(exact)}",
+            )
+
+    def check_start(self, run: Run) -> None:
+        run.check_writes()
+
+    def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Reading:
+        source = read_source(request.data_config(self.data))
+        for text in overlap_warnings(source) if ranks.is_first else ():
+            report({"event": "warning", "text": text})
+        tokenizer_config = None
+        if start is None:
+            fields = tokenizer_fields(request.tokenizer, source.train.characters)
+            tokenizer_config = request.apply("tokenizer", TokenizerConfig.pick(fields))
+            tokenizer = learned_from(tokenizer_config, source, report)
+        else:
+            tokenizer = start.tokenizer
+        texts = tokenised(source, tokenizer, report)
+        report({"event": "phase", "name": "planning"})
+        return Reading(_plan(request, texts, tokenizer_config, start, ranks), texts)
+
+    def reopen(self, config: GenerateConfig, tokenizer: Tokenizer, report: Report) -> Reading:
+        source = read_source(config.data)
+        check_unchanged(config.data, source.config)
+        return Reading(config, tokenised(source, tokenizer, report))
+
+
+TASK = Generate()
+
+
+@dataclass
+class Reading(Prepared):
+    """Texts as tokens, read in windows."""
+
+    config: GenerateConfig
+    texts: Texts
+
+    @property
+    def tokenizer(self) -> Tokenizer:  # type: ignore[override]
+        return self.texts.tokenizer
+
+    @property
+    def model(self) -> GPTConfig:
+        assert isinstance(self.config.model, GPTConfig)
+        return self.config.model
+
+    @property
+    def length(self) -> int:
+        """Tokens in a window."""
+        longest = self.model.max_length
+        return min(longest, self.config.data.length or longest, len(self.texts.train) - 1)
+
+    @property
+    def per_epoch(self) -> int:
+        return Windows(self.texts.train, self.length, 0).per_epoch
+
+    def samples(self) -> Callable[[np.ndarray], Tensor]:
+        windows = Windows(self.texts.train, self.length, self.config.training.seed)
+        return lambda numbers: torch.from_numpy(windows.batch(numbers))
+
+    def seconds_per_step(self) -> float:
+        return planning.seconds_per_step(self.model.build(), self.config.training, self.samples(), causal_loss)
+
+    def seconds_at_end(self) -> float:
+        """Forward alone is a third of a step; shapes are large, so the speed is that of plain products."""
+        cost = cost_of(self.model, batch=1, length=self.model.max_length)
+        return self.texts.judged * cost.flops / cost.tokens / 3 / planning.machine_speed()
+
+    def job(self, sample: str | None = None) -> Job:
+        texts, device = self.texts, torch.device(self.config.training.device)
+        parts = {"validation": texts.validation, "test": texts.test}
+
+        def measure(model: nn.Module, part: str, ranks: Ranks) -> dict[str, float]:
+            tokens = parts[part]
+            assert tokens is not None
+            return evaluate_text(model, tokens, self.length, device=device, ranks=ranks)
+
+        return Job(
+            task=TASK.name,
+            config=self.config,
+            tokenizer=texts.tokenizer,
+            samples=self.samples(),
+            loss=causal_loss,
+            measure=measure,
+            per_epoch=self.per_epoch,
+            seconds_per_step=self.seconds_per_step,
+            seconds_at_end=self.seconds_at_end,
+            has_test=texts.test is not None,
+            look=None if sample is None else lambda model: _sample(model, texts.tokenizer, sample),
         )
-    config = GenerateConfig.from_dict(raw)
-    ranks = ranks_from_environment(config.training.device)
-    torch.set_num_threads(config.training.threads)
-    report({"event": "phase", "name": "reading"})
-    source = read_source(config.data)
-    check_unchanged(config.data, source.config)
-    prepared = Prepared(config, tokenised(source, Tokenizer.load(run.tokenizer_file), report))
-    check_model(config.model, prepared.texts.tokenizer, str(run.config_file))
-    job = _job(prepared)
-    if further != NO_FURTHER and ranks.is_first:
-        further.extend(run, job)
-    ranks.wait()
-    return run, train_job(run, job, ranks, report)
+
+    def warnings(self, plan: dict[str, Any]) -> list[str]:
+        told = []
+        if plan["tokens"] < 10_000:
+            told.append(f"{plan['tokens']:,} tokens are very little to learn from: expect babble")
+        if plan["epochs"] > 10:
+            told.append("the text will be read more than ten times: expect it to be learned by heart")
+        return told
+
+    def describe(self) -> dict[str, Any]:
+        config, texts, training = self.config, self.texts, self.config.training
+        cost = cost_of(self.model, batch=training.batch, length=self.length)
+        return {
+            "characters": config.data.characters,
+            "tokens": len(texts.train),
+            "validation_tokens": len(texts.validation),
+            **({} if texts.test is None else {"test_tokens": len(texts.test)}),
+            "tokenizer": texts.tokenizer.kind,
+            "vocab_size": texts.tokenizer.vocab_size,
+            "model": self.model.kind,
+            "width": self.model.width,
+            "depth": self.model.depth,
+            "length": self.length,
+            **({} if config.start is None else {"start": config.start}),
+            "parameters": cost.parameters,
+            "memory": memory_in_use() + cost.memory,
+            "steps": training.steps,
+            "batch": training.batch,
+            "epochs": round(training.steps * training.batch * self.length / len(texts.train), 2),
+            "minutes": training.minutes,
+        }
 
 
-def _job(prepared: Prepared, prompt: str | None = None) -> Job:
-    """What there is to do; a `prompt` is what the model is to write on from, before and after."""
-    config, texts = prepared.config, prepared.texts
-    model, training = config.model, config.training
+def _plan(
+    request: Request, texts: Texts, tokenizer_config: TokenizerConfig | None, start: Start | None, ranks: Ranks
+) -> GenerateConfig:
+    """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
+    rung = rung_for(planning.machine_speed() * 60 * (minutes or MINUTES))
+    data = texts.source.config
+    if start is None:
+        family, fields = preset(request.model or TASK.family)
+        model = ModelConfig.pick({"kind": family, **fields, "vocab_size": texts.tokenizer.vocab_size})
+        model = request.apply("model", model.override({} if fields else sizes_of(rung)))
+    else:
+        model = request.apply("model", start.model)
+        start.build(model)  # refuses settings that its weights do not fit
+        data = data.override({"length": data.length or LENGTH})
     assert isinstance(model, GPTConfig)
-    parts = {"validation": texts.validation, "test": texts.test}
-
-    def measure(model: nn.Module, part: str, ranks: Ranks) -> dict[str, float]:
-        tokens = parts[part]
-        assert tokens is not None
-        return evaluate_text(model, tokens, prepared.length, device=torch.device(training.device), ranks=ranks)
-
-    return Job(
-        task="generate",
-        config=config,
-        tokenizer=texts.tokenizer,
-        samples=prepared.samples(),
-        loss=causal_loss,
-        measure=measure,
-        per_epoch=Windows(texts.train, prepared.length, 0).per_epoch,
-        seconds_per_step=lambda: planning.seconds_per_step(model, training, prepared.samples()),
-        seconds_at_end=lambda: planning.seconds_to_evaluate(model, texts.judged, planning.machine_speed()),
-        has_test=texts.test is not None,
-        look=None if prompt is None else lambda model: _sample(model, texts.tokenizer, prompt),
-    )
+    batch = max(1, rung.batch * rung.length // min(model.max_length, data.length or model.max_length))
+    training = planning.first_training(request, batch, start, ranks, minutes)
+    training = planning.sharded_if_needed(training, model, ranks)
+    freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
+    config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)
+    reading = Reading(config, texts)
+    pieces = planning.Pieces(reading.per_epoch, reading.seconds_per_step, reading.seconds_at_end)
+    return config.override({"training": planning.with_steps(training, request, pieces, ranks)})
 
 
 def _sample(model: nn.Module, tokenizer: Tokenizer, prompt: str) -> dict[str, Any]:

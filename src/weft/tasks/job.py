@@ -10,21 +10,21 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from weft.checkpoints import RunDirectory, load_newest
 from weft.checkpoints.files import read_json
 from weft.errors import DataError
-from weft.models import ModelConfig
 from weft.tasks.environment import environment, run_readme
 from weft.tasks.request import Request
+from weft.tasks.settings import RunConfig
 from weft.tasks.start import Start, read_start
 from weft.text import Tokenizer
-from weft.training import ALONE, Outcome, Ranks, Trainer, TrainingConfig
+from weft.training import ALONE, Outcome, Ranks, Trainer
 from weft.training.pace import Pace
 from weft.training.resume import load_model_tensors
 
@@ -32,41 +32,31 @@ TEST_FILE = "test.json"
 Report = Callable[[dict[str, Any]], None]
 
 
-class Settings(Protocol):
-    """What the settings of every task have."""
-
-    @property
-    def model(self) -> ModelConfig: ...
-    @property
-    def training(self) -> TrainingConfig: ...
-    @property
-    def start(self) -> str | None: ...
-    def to_dict(self) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True)
 class Job:
     """What is to be trained, on what, and how it is judged.
 
     samples           the batch with these sample numbers
-    loss              a summed loss of a batch and how many terms it has
+    loss              a summed loss of a batch, how many terms it has, and perhaps its parts by name
     measure           (model, "validation" or "test", ranks) → metrics; `validation_loss` is the one that decides
     per_epoch         samples in one reading of the data
     seconds_at_end    what measuring will take once training is over
     look              what the model does as it stands, shown before and after training; or None
+    conclude          what is found out about the best weights once training is over and written into the run; or None
     """
 
     task: str
-    config: Settings
+    config: RunConfig
     tokenizer: Tokenizer
     samples: Callable[[np.ndarray], Any]
-    loss: Callable[[nn.Module, Any], tuple[Tensor, int]]
+    loss: Callable[[nn.Module, Any], tuple[Any, ...]]
     measure: Callable[[nn.Module, str, Ranks], dict[str, float]]
     per_epoch: int
     seconds_per_step: Callable[[], float]
     seconds_at_end: Callable[[], float]
     has_test: bool = False
     look: Callable[[nn.Module], dict[str, Any]] | None = None
+    conclude: Callable[[nn.Module, RunDirectory], None] | None = None
 
 
 def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
@@ -153,10 +143,13 @@ def train_job(
         outcome = trainer.train()
         if outcome.stopped_by == "signal":
             return outcome
-        if look is not None or job.has_test:
+        if look is not None or job.has_test or job.conclude is not None:
             load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
         if look is not None:
             report(look(model) | {"when": "after"})
+        if job.conclude is not None and ranks.is_first:
+            model.eval()
+            job.conclude(model, run)
         if job.has_test:
             report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
             metrics = job.measure(model, "test", shared)
@@ -166,7 +159,7 @@ def train_job(
         return outcome
 
 
-def _model_to_train(run: RunDirectory, config: Settings, start: Start | None) -> nn.Module:
+def _model_to_train(run: RunDirectory, config: RunConfig, start: Start | None) -> nn.Module:
     """With fresh weights, or those of the model it starts from; once there is a checkpoint, that one counts."""
     if config.start is None or load_newest(run.checkpoints) is not None:
         return config.model.build()

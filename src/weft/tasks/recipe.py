@@ -5,6 +5,7 @@
     train = ["book.txt"]
     [tokenizer]                       # kind and its fields
     [model]                           # preset = "gpt-small", or any fields, or both
+    [objective]                       # what is asked of the model, where a task leaves a choice
     [training]                        # minutes, steps or epochs, and any other field
 
 What a recipe does not say is planned; options win over it, and `--set` wins over both.
@@ -20,7 +21,7 @@ from typing import Any
 
 from weft.errors import ConfigError, DataError, did_you_mean
 
-SECTIONS = ("model", "tokenizer", "data", "training")
+SECTIONS = ("model", "tokenizer", "data", "objective", "training")
 SHORT = {"model": "preset", "tokenizer": "kind"}  # `model = "gpt2"` is `[model] preset = "gpt2"`
 
 

@@ -13,19 +13,21 @@ import torch
 
 from weft.checkpoints import RunDirectory
 from weft.config import Config, Count, Positive, Size, within
-from weft.errors import ConfigError, UnsupportedError
-from weft.models import ModelConfig, preset
+from weft.errors import ConfigError
+from weft.models import preset
 from weft.tasks.recipe import NO_RECIPE, SECTIONS, Recipe, read_recipe
-from weft.tasks.sources import FOUND, DataConfig
+from weft.tasks.sources import DataConfig, task_of
 from weft.text import TokenizerConfig
 from weft.training import TrainingConfig
 
 C = TypeVar("C", bound=Config)
+D = TypeVar("D", bound=DataConfig)
 DEVICES: dict[str, Callable[[], bool]] = {
     "cpu": lambda: True,
     "cuda": torch.cuda.is_available,
     "mps": torch.backends.mps.is_available,
 }
+COLUMNS = ("text", "pair", "label", "pairs")
 LENGTHS = ("minutes", "steps", "epochs")
 PLANNED = ("width", "depth", "max_length", "attention.heads")  # of a model that is named by its family alone
 
@@ -40,7 +42,8 @@ class Request:
     """What the user asked for; what is None is planned."""
 
     data: tuple[str, ...]
-    model: str = "gpt"
+    task: str = "generate"
+    model: str | None = None
     tokenizer: str | None = None
     validation: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
@@ -51,6 +54,10 @@ class Request:
     device: str = field(default_factory=default_device)
     threads: int | None = None
     out: str | None = None
+    text: str | None = None
+    pair: str | None = None
+    label: str | None = None
+    pairs: str | None = None
     start: str | None = None
     freeze: int | str | None = None
     sample: str | None = None
@@ -74,19 +81,9 @@ class Request:
             raise ConfigError(f"the device {self.device} is not available here", expected="cpu")
         if self.out is not None:
             RunDirectory(self.out).check_free()
-        if self.start is None:
-            self.apply("tokenizer", TokenizerConfig.pick(self.tokenizer or "bpe"))
-            family, fields = preset(self.model)
-            self.apply("model", ModelConfig.pick({"kind": family, "vocab_size": 512, **fields}))
-        elif self.tokenizer is not None or self.model != "gpt" or self._says("tokenizer"):
-            raise ConfigError(
-                f"--from {self.start} with a model or tokenizer of its own",
-                expected="neither: both come with the weights",
-            )
-        self.training_config(TrainingConfig(steps=1, batch=1))
-        self.data_config()
 
-    def _says(self, section: str) -> bool:
+    def says(self, section: str) -> bool:
+        """Whether the recipe or `--set` says anything about it."""
         return any(key.startswith(section + ".") for key in (*self.recipe.settings, *self.changes))
 
     def training_config(self, planned: TrainingConfig) -> TrainingConfig:
@@ -94,12 +91,18 @@ class Request:
         frozen = {} if self.freeze is None else {"freeze": self.freeze}
         return self.apply("training", planned.override(frozen))
 
-    def data_config(self) -> DataConfig:
-        """Which texts, and how they are split."""
+    def data_config(self, kind: type[D]) -> D:
+        """Which data, how they are split, and which columns of a table are meant."""
         for key in (*self.recipe.settings, *self.changes):
-            if key.removeprefix("data.") in FOUND:
-                raise ConfigError(f"{key!r} is found out from the text", expected="nobody to set it")
-        return self.apply("data", DataConfig(train=self.data, validation=self.validation, test=self.test))
+            if key.removeprefix("data.") in kind.found:
+                raise ConfigError(f"{key!r} is found out from the data", expected="nobody to set it")
+        given: dict[str, Any] = {"train": self.data, "validation": self.validation, "test": self.test}
+        for name in COLUMNS:
+            if (value := getattr(self, name)) is not None:
+                if name not in kind.columns:
+                    raise ConfigError(f"--{name} {value} for {self.task}", expected="no such option for this task")
+                given[name] = value
+        return self.apply("data", kind(**given))
 
     def apply(self, section: str, config: C) -> C:
         """The config with what the recipe and then `--set` say about its section."""
@@ -148,10 +151,10 @@ def make_request(
     changes = dict(changes or {})
     for key in changes:
         if key.partition(".")[0] not in SECTIONS:
-            raise ConfigError(f"unknown setting {key!r}", expected="model.…, tokenizer.…, training.… or data.…")
+            raise ConfigError(
+                f"unknown setting {key!r}", expected="model.…, tokenizer.…, data.…, objective.… or training.…"
+            )
     recipe = read_recipe(config) if config is not None else NO_RECIPE
-    if (task or recipe.task or "generate") != "generate":
-        raise UnsupportedError(f"the task {task or recipe.task!r} does not exist yet", expected="generate")
     given = {name: value for name, value in {"data": tuple(data), **options}.items() if value not in (None, ())}
     asked = within(recipe.path, lambda: _options_of(recipe)) if recipe.path else {}
     recipe = _without_replaced(recipe, given)
@@ -166,7 +169,8 @@ def make_request(
     if not asked.get("data"):
         raise ConfigError("no data was given", expected="text files, a folder, or demo", advice="weft train demo")
     said = {key: value for key, value in changes.items() if key not in _LIFTED}
-    return Request(**asked, recipe=recipe.without(*_LIFTED), changes=said)
+    named = task or recipe.task or task_of(asked["data"])
+    return Request(**asked, task=named, recipe=recipe.without(*_LIFTED), changes=said)
 
 
 def _without_replaced(recipe: Recipe, given: Mapping[str, Any]) -> Recipe:
@@ -183,7 +187,8 @@ def _without_replaced(recipe: Recipe, given: Mapping[str, Any]) -> Recipe:
 def _options_of(recipe: Recipe) -> dict[str, Any]:
     """What the recipe says of options; names of models and tokenizers must exist."""
     asked = _lift(recipe.settings)
-    preset(asked.get("model", "gpt"))
+    if "model" in asked:
+        preset(asked["model"])
     if "tokenizer.kind" in recipe.settings:
         asked["tokenizer"] = TokenizerConfig.menu.find(recipe.settings["tokenizer.kind"]).kind  # type: ignore[attr-defined]
     return asked

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from weft.checkpoints import RunDirectory
@@ -18,11 +20,14 @@ from weft.checkpoints.status import run_status
 from weft.data import TokenFile, tokenise
 from weft.errors import ConfigError, DataError, UnsupportedError, WeftError, WeightsError
 from weft.generation import GenerationConfig, Sample, Weights, generate, is_worth_packing, packed, stream
-from weft.models import GPTConfig, ModelConfig
+from weft.models import BERT, BERTConfig, GPTConfig, ModelConfig
 from weft.tasks.environment import check_fits
 from weft.tasks.evaluation import evaluate_text
-from weft.tasks.preparation import GenerateConfig, check_model
+from weft.tasks.preparation import check_model
+from weft.tasks.purpose import purpose
+from weft.tasks.settings import RunConfig, read_settings
 from weft.tasks.sources import DataConfig, Source, read_source
+from weft.tasks.tables import TableConfig
 from weft.text import Corpus, Tokenizer
 
 LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
@@ -66,10 +71,7 @@ class Run:
 
     @functools.cached_property
     def _raw(self) -> dict[str, Any]:
-        raw = self.directory.read_config()
-        if raw.get("task") != "generate":
-            raise DataError(f"{self.directory.path} is a run of a task this version does not know")
-        return raw
+        return self.directory.read_config()
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -80,14 +82,19 @@ class Run:
         return found if isinstance(found, dict) and {"layout", "source"} <= found.keys() else {}
 
     @functools.cached_property
-    def config(self) -> GenerateConfig:
+    def config(self) -> RunConfig:
         """All settings of the training; a model that was not trained here has none."""
         if self.is_imported:
             raise DataError(
                 f"{self.directory.path} was not trained here: it has no settings of data and training",
                 advice="its model is described by .model_config",
             )
-        return GenerateConfig.from_dict({key: value for key, value in self._raw.items() if key != "task"})
+        return read_settings(self._raw, self.directory.path)
+
+    @property
+    def task(self) -> str:
+        """What it learned to do; a model from elsewhere, what it can do as it is."""
+        return str(self._raw.get("task")) if self.folder is None else purpose(self.model_config)
 
     @functools.cached_property
     def model_config(self) -> ModelConfig:
@@ -135,11 +142,20 @@ class Run:
             return config.with_weights(self.folder.read_weights()).eval()
         weights = {name: t.to(torch.float32, copy=True) for name, t in self.directory.read_model().items()}
         try:
-            return config.with_weights(weights).eval()
+            return self._unscaled(config.with_weights(weights)).eval()
         except WeightsError as error:
             raise DataError(
                 f"{self.directory.model_file} does not fit config.json: {error}", advice="one of the two was changed"
             ) from None
+
+    def _unscaled(self, model: nn.Module) -> nn.Module:
+        """A model that learned numbers by their deviation from the mean says them as they are."""
+        data = None if self.is_imported else self.config.data
+        if isinstance(data, TableConfig) and isinstance(model, BERT) and data.kind == "number":
+            from weft.tasks.classifying import unscale
+
+            return unscale(model, data.mean, data.deviation)
+        return model
 
     @property
     def is_imported(self) -> bool:
@@ -178,10 +194,15 @@ class Run:
         return read_source(self.config.data)
 
     def evaluate(self, *data: str, weights: Weights = "float32") -> dict[str, Any]:
-        """Nats per token and bits per byte: on the text held out by the run (its test if it has one), or on others.
+        """How good it is: on what the run held out (its test if it has one), or on other data.
 
-        With `weights` "bf16" or "int8", as good as the model is with its maps rounded to that.
+        A model that writes: nats per token and bits per byte; with `weights` "bf16" or "int8", as good as it is with
+        its maps rounded to that. A classifier: accuracy and the rest. One that fills in: how often it is right.
         """
+        if self.task != "generate":
+            if weights != "float32":
+                raise ConfigError(f"weights = {weights!r} for {self.task}", expected="float32")
+            return self._reader().evaluate(*data)
         source = read_source(DataConfig(train=data)) if data else self._source()
         corpus, measured_on = source.validation, "validation"
         if data:
@@ -241,6 +262,46 @@ class Run:
                 expected="a model that predicts the next token",
                 advice="in Python, .model and .tokenizer can be used",
             )
+
+    def check_reads(self) -> None:
+        """Refuse a model that does not read in both directions."""
+        if not isinstance(self.model_config, BERTConfig):
+            raise UnsupportedError(
+                f"{self.directory.path} is a {self.model_config.kind}: it writes, and does not read in both directions",
+                expected="a bert, from weft train fill or from Hugging Face",
+            )
+
+    def _reader(self) -> Any:
+        """The run as what its task needs."""
+        from weft.tasks.classifying import Classifier
+        from weft.tasks.filling import Filler
+
+        return Classifier(self) if self.task == "classify" else Filler(self)
+
+    def classify(self, texts: str | Sequence[Any]) -> Any:
+        """What the run says of a text, or of each in a list; pairs are tuples of two texts.
+
+        An `Answer` has `.label`, `.probability` and `.probabilities`.
+        """
+        from weft.tasks.classifying import Classifier
+
+        one = isinstance(texts, str | tuple)
+        answers = Classifier(self).answers([texts] if one else list(texts))  # type: ignore[list-item]
+        return answers[0] if one else answers
+
+    def fill(self, texts: str | Sequence[str], *, top: int = 5, mask: str = "[MASK]") -> Any:
+        """What may stand in the gaps of a text, or of each in a list: `.gaps` and the `.best` text of each."""
+        from weft.tasks.filling import Filler
+
+        found = Filler(self).fill([texts] if isinstance(texts, str) else list(texts), top=top, mask=mask)
+        return found[0] if isinstance(texts, str) else found
+
+    def embed(self, texts: str | Sequence[str], *, pool: Any = "mean") -> NDArray[np.float32]:
+        """The vector of a text (width,), or of each in a list (N, width)."""
+        from weft.tasks.embedding import Embedder
+
+        found = Embedder(self, pool).vectors([texts] if isinstance(texts, str) else list(texts))
+        return found[0] if isinstance(texts, str) else found
 
     # -- taking it away -----------------------------------------------------------------------
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from weft.config import Config, Share, Size
 from weft.errors import ConfigError, DataError
@@ -12,6 +13,7 @@ from weft.text import Corpus, demo_text
 
 DEMO = "demo"
 LEAST = 100
+TABLES = {".csv", ".tsv", ".jsonl", ".ndjson"}
 
 
 class DataConfig(Config):
@@ -22,6 +24,9 @@ class DataConfig(Config):
     TRAIN;TEST or TRAIN/VALIDATION;TEST.
     """
 
+    found: ClassVar[tuple[str, ...]] = ("fingerprint", "characters", "bytes")  # fields that nobody sets
+    columns: ClassVar[tuple[str, ...]] = ()  # options that name columns or further files
+
     train: tuple[str, ...]
     validation: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
@@ -30,9 +35,6 @@ class DataConfig(Config):
     fingerprint: str = ""
     characters: int = 0
     bytes: int = 0
-
-
-FOUND = ("fingerprint", "characters", "bytes")  # fields that nobody sets
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,15 @@ class Source:
     test: Corpus | None = None
 
 
-def read_source(config: DataConfig) -> Source:
-    """Find and read the texts; `validation` files, or the last characters of the text, are held out."""
+def read_source(config: DataConfig, opened: Callable[[tuple[str, ...]], Corpus | None] = lambda _: None) -> Source:
+    """Find and read the texts; `validation` files, or the last characters of the text, are held out.
+
+    `opened` may know better how to open paths that are no plain texts.
+    """
+
+    def _corpus(paths: tuple[str, ...]) -> Corpus:
+        return opened(paths) or _texts(paths)
+
     corpus = _corpus(config.train)
     if corpus.characters < LEAST:
         given = f"{corpus.characters} characters in {', '.join(config.train)}"
@@ -59,14 +68,12 @@ def read_source(config: DataConfig) -> Source:
         raise ConfigError("data.held_out = 0", expected="more than 0, or other text with --validation")
     test = _corpus(config.test) if config.test else None
     fingerprint = f"{corpus.fingerprint}/{validation.fingerprint}" if config.validation else corpus.fingerprint
-    found = DataConfig(
-        train=config.train,
-        validation=config.validation,
-        test=config.test,
-        held_out=config.held_out,
-        fingerprint=f"{fingerprint};{test.fingerprint}" if test else fingerprint,
-        characters=train.characters,
-        bytes=train.bytes,
+    found = config.override(
+        {
+            "fingerprint": f"{fingerprint};{test.fingerprint}" if test else fingerprint,
+            "characters": train.characters,
+            "bytes": train.bytes,
+        }
     )
     return Source(train, validation, found, test)
 
@@ -95,7 +102,7 @@ def _parts(fingerprint: str) -> tuple[str, str, str]:
     return train, validation, test
 
 
-def _corpus(paths: Sequence[str]) -> Corpus:
+def _texts(paths: Sequence[str]) -> Corpus:
     if list(paths) == [DEMO]:
         return Corpus.of_text(demo_text(), name=DEMO)
     return Corpus.of_files(*paths)
@@ -104,3 +111,13 @@ def _corpus(paths: Sequence[str]) -> Corpus:
 def short_name(paths: Sequence[str]) -> str:
     """A name for the run directory."""
     return Path(paths[0]).stem or "text"
+
+
+def task_of(paths: Sequence[str]) -> str:
+    """What one probably wants to do with these data: tables are classified, texts are gone on with."""
+    return "classify" if is_table(paths) else "generate"
+
+
+def is_table(paths: Sequence[str]) -> bool:
+    """Whether these are tables, told from the first one's name."""
+    return bool({suffix.lower() for suffix in Path(paths[0]).suffixes[-2:]} & TABLES) if paths else False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
@@ -11,6 +13,9 @@ from weft.errors import ConfigError, WeightsError
 from weft.models import ModelConfig
 from weft.text import Tokenizer
 from weft.training import AdamWConfig
+
+if TYPE_CHECKING:
+    from weft.tasks.run import Run
 
 LENGTH = 256  # tokens in a training window, unless the user says otherwise: a stranger's context may be huge
 OPTIMIZER = AdamWConfig(learning_rate=3e-4)
@@ -27,9 +32,22 @@ class Start:
     weights: dict[str, Tensor]
 
     def build(self, config: ModelConfig) -> nn.Module:
-        """A model with these weights; its settings may differ (dropout, attention kind) as far as they fit."""
+        """A model with these weights; its settings may differ (dropout, attention kind) as far as they fit.
+
+        Heads are exchanged: one that only the new model has begins fresh, one that only the old one had is left out.
+        """
+        weights = {name: tensor.clone() for name, tensor in self.weights.items()}
+        if config.heads:
+            shapes = config.shapes()
+            kept = {name for name, t in weights.items() if tuple(t.shape) == shapes.get(name)}
+            if getattr(config, "head", None) != getattr(self.model, "head", None):
+                kept = {name for name in kept if not name.startswith("classes.")}  # the same sizes, other classes
+            weights = {name: t for name, t in weights.items() if name in kept or not name.startswith(config.heads)}
+            if any(name.startswith(config.heads) and name not in kept for name in shapes):
+                fresh = {name: p.detach() for name, p in config.build().named_parameters()}
+                weights |= {name: fresh[name] for name in shapes if name.startswith(config.heads) and name not in kept}
         try:
-            return config.with_weights({name: tensor.clone() for name, tensor in self.weights.items()})
+            return config.with_weights(weights)
         except WeightsError as error:
             raise WeightsError(
                 f"the weights of {self.path} do not fit the settings: {error}",
@@ -37,13 +55,14 @@ class Start:
             ) from None
 
 
-def read_start(path: str) -> Start:
-    """Open a run or a Hugging Face folder to begin from."""
+def read_start(path: str, check: Callable[[Run], None] | None = None) -> Start:
+    """Open a run or a Hugging Face folder to begin from; `check` refuses one that cannot be used."""
     from weft.tasks.run import load
 
     if not Path(path).is_dir():
         raise ConfigError(f"--from {path}: there is no such folder", expected="a run or a Hugging Face folder")
     run = load(path)
-    run.check_writes()
+    if check is not None:
+        check(run)
     weights = {name: p.detach() for name, p in run.model.named_parameters()}
     return Start(path, run.model_config, run.tokenizer, weights)

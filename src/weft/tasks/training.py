@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from weft.checkpoints.files import write_text
 from weft.errors import ConfigError
-from weft.tasks.generate import train_generate
+from weft.tasks.flow import train_task
 from weft.tasks.preparation import cache_folder
 from weft.tasks.request import Request, make_request
 from weft.tasks.run import Run
@@ -19,8 +19,8 @@ from weft.tasks.run import Run
 log = logging.getLogger(__name__)
 
 
-Given = str | Path | Sequence[str | Path]
-OPTIONS = tuple(Request.__dataclass_fields__.keys() - {"data", "recipe", "changes", "started", "dry_run"})
+Given = Any  # a path, several, texts, tuples of a text and its label, or a data frame
+OPTIONS = tuple(Request.__dataclass_fields__.keys() - {"data", "task", "recipe", "changes", "started", "dry_run"})
 
 
 def train(
@@ -33,9 +33,9 @@ def train(
 ) -> Run:
     """Train and return the run: `weft.train("generate", "book.txt", minutes=5)`.
 
-    `data` is a path, several paths, "demo", or a list of texts; so are the options `validation` and `test`. The
-    other options are those of `weft train` (model, tokenizer, minutes, steps, epochs, seed, device, threads, out,
-    freeze, and `start` for its --from).
+    `data` is a path, several paths, "demo", a list of texts, of (text, label) tuples, or a data frame; so are the
+    options `validation` and `test`. The other options are those of `weft train` (model, tokenizer, text, pair, label,
+    minutes, steps, epochs, seed, device, threads, out, freeze, and `start` for its --from).
     `config="recipe.toml"` gives all of that from a file, and `set={"model.width": 128}` sets anything else.
     """
     started = time.perf_counter()
@@ -48,7 +48,7 @@ def train(
     words = () if data is None else _paths(data)
     request = make_request(words, options, task=task, config=config, changes=set)
     request.started = started
-    run, _ = train_generate(request, _log)
+    run, _ = train_task(request, _log)
     assert run is not None
     return Run(run.path)
 
@@ -61,18 +61,42 @@ def _log(event: dict[str, Any]) -> None:
 
 
 def _paths(data: Given) -> tuple[str, ...]:
-    """Paths as they are; texts are written down first, so that the run can be resumed."""
-    if isinstance(data, (str, Path)):
+    """Paths as they are; texts, labelled texts and data frames are written down first: a run can then be resumed."""
+    if isinstance(data, str | Path):
         return (str(data),)
-    if not data:
-        raise ConfigError("an empty list of data", expected="paths or texts")
+    if hasattr(data, "columns") and hasattr(data, "to_dict"):  # a data frame
+        columns = data.to_dict("list")
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return (_written_table(rows),)
+    if not len(data):
+        raise ConfigError("an empty list of data", expected="paths, texts, or (text, label) pairs")
+    if all(isinstance(item, tuple) for item in data):
+        return (_written_table([_row(item) for item in data]),)
     if all(isinstance(item, Path) or (len(item) < 4096 and "\n" not in item and Path(item).exists()) for item in data):
         return tuple(str(item) for item in data)
-    return tuple(_written(str(item)) for item in data)
+    return tuple(_written(str(item), ".txt") for item in data)
 
 
-def _written(text: str) -> str:
-    path = cache_folder() / "texts" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+def _row(item: tuple[Any, ...]) -> dict[str, Any]:
+    """(text, label), or (text, second text, label)."""
+    if len(item) not in (2, 3):
+        raise ConfigError(f"a tuple of {len(item)}", expected="(text, label) or (text, second text, label)")
+    names = ("text", "label") if len(item) == 2 else ("text", "pair", "label")
+    return dict(zip(names, item, strict=True))
+
+
+def _written_table(rows: list[dict[str, Any]]) -> str:
+    lines = (json.dumps(_plain(row), ensure_ascii=False) for row in rows)
+    return _written("".join(line + "\n" for line in lines), ".jsonl")
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Cells as JSON has them; numbers of numpy become plain ones."""
+    return {str(name): value.item() if hasattr(value, "item") else value for name, value in row.items()}
+
+
+def _written(text: str, suffix: str) -> str:
+    path = cache_folder() / "texts" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}{suffix}"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)

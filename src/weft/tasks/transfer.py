@@ -11,9 +11,12 @@ from weft import __version__
 from weft.checkpoints import FORMAT, RunDirectory
 from weft.checkpoints.files import new_folder, write_json, write_tensors, write_text
 from weft.checkpoints.hugging_face import HuggingFaceFolder, fetch, is_remote_name, write_folder
-from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models import GPTConfig, Layout, layout_for
+from weft.errors import ConfigError, DataError
+from weft.models import BERTConfig, ModelConfig, layout_for
+from weft.models.bert import ClassesConfig
 from weft.tasks.certificate import certify
+from weft.tasks.model_card import imported_readme, model_card
+from weft.tasks.purpose import purpose
 from weft.tasks.run import Run
 
 
@@ -34,44 +37,46 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
     if run.folder is None:
         run.directory.read_config()  # says so if it is no run either
         raise DataError(f"{source} is a run of Weft already", expected="a Hugging Face folder")
-    if not isinstance(run.model_config, GPTConfig):
-        raise UnsupportedError(
-            f"{source} is a {run.model_config.kind}: only models that write can be imported as runs yet",
-            advice="in Python, weft.load opens the folder as it is",
-        )
     folder, model = run.folder, run.model
     weights: dict[str, Tensor] = dict(model.named_parameters())
+    task = purpose(run.model_config)
     with new_folder(Path(out)) as beside:
-        about = {"format": FORMAT, "task": "generate", "model": run.model_config.to_dict()}
+        about = {"format": FORMAT, "task": task, "model": run.model_config.to_dict()}
         origin = {"layout": folder.layout.name, "source": str(source), "weft": __version__}
         write_json(beside / "config.json", about | {"origin": origin})
         if folder.has_tokenizer:
             run.tokenizer.save(beside / "tokenizer.json")
         write_tensors(beside / "model.safetensors", weights)
-        write_text(beside / "README.md", _imported_readme(Path(out), str(source), folder.layout))
+        write_text(beside / "README.md", imported_readme(Path(out), str(source), folder.layout, task))
     return {
         "run": str(out),
         "source": str(source),
         "layout": folder.layout.name,
+        "task": task,
         "parameters": sum(p.numel() for p in weights.values()),
         "tokenizer": run.tokenizer.kind if folder.has_tokenizer else None,
         "vocab_size": getattr(run.model_config, "vocab_size", None),
         "max_length": getattr(run.model_config, "max_length", None),
-        "notes": _import_notes(folder),
+        "notes": _import_notes(folder, run.model_config, task),
     }
 
 
-def _import_notes(folder: HuggingFaceFolder) -> list[str]:
+def _import_notes(folder: HuggingFaceFolder, config: ModelConfig, task: str) -> list[str]:
     notes = []
     if folder.narrowed:
         notes.append(f"the weights were {folder.narrowed} and are now float32")
     if not folder.has_tokenizer:
-        notes.append("there is no tokenizer: the model reads and writes ids only")
+        what = "reads and writes" if task == "generate" else "reads"
+        notes.append(f"there is no tokenizer: the model {what} ids only")
+    if task == "read":
+        notes.append("it has no head for tokens or classes: it gives vectors, and training can begin from it")
+    if isinstance(config, BERTConfig) and isinstance(config.head, ClassesConfig) and not config.head.labels:
+        notes.append("its classes have no names" if config.head.classes > 1 else "it gives a number, not a class")
     return notes
 
 
 def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[str, Any]:
-    """Write a run as a folder that `AutoModelForCausalLM` and `AutoTokenizer` open; gives its certificate.
+    """Write a run as a folder that transformers' `Auto…` classes open; gives its certificate.
 
     The first layout that can say the model exactly is taken. The folder is there, proven, or not at all.
     """
@@ -84,49 +89,32 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
     layout = layout_for(run.model_config)
     weights = dict(run.model.named_parameters())
     tokenizer = run.tokenizer if run.has_tokenizer else None
+    left_out = [*layout.losses(run.model_config), *_calibration(run)]
     with new_folder(target) as beside:
         write_folder(beside, layout, run.model_config, weights, tokenizer)
-        write_text(beside / "README.md", _model_card(target, run, layout))
+        write_text(beside / "README.md", model_card(target, run, layout, left_out))
         certificate = {
             "run": str(path),
             "folder": str(target),
             "weft": __version__,
             "layout": layout.name,
-            "architecture": layout.architecture,
+            "architecture": layout.architecture_of(run.model_config),
+            "auto_class": layout.auto_class(run.model_config),
             "parameters": sum(p.numel() for p in weights.values()),
-            "left_out": layout.losses(run.model_config),
-            **certify(run.model, tokenizer, HuggingFaceFolder(beside)),
+            "left_out": left_out,
+            **certify(run.model, run.model_config, tokenizer, HuggingFaceFolder(beside)),
         }
         write_json(beside / "certificate.json", certificate)
     return certificate
 
 
-def _imported_readme(path: Path, source: str, layout: Layout) -> str:
-    return f"""# {path.name}
+def _calibration(run: Run) -> list[str]:
+    """What a classifier's logits are divided by here is no weight, and their classes know nothing of it."""
+    if purpose(run.model_config) != "classify":
+        return []
+    from weft.tasks.classifying import Classifier
 
-A model imported by Weft from `{source}`, where it is written as {layout.name}. Its sizes are in `config.json`.
-
-    weft generate {path} "Once upon a time"     # let it write
-    weft evaluate {path} book.txt               # measure it on a text
-
-It was not trained here, so there is nothing to resume.
-"""
-
-
-def _model_card(target: Path, run: Run, layout: Layout) -> str:
-    config = run.model_config
-    size = f"{config.depth} layers of width {config.width}" if isinstance(config, GPTConfig) else config.kind
-    tokenizer = f'\n    tokenizer = AutoTokenizer.from_pretrained("{target}")' if run.has_tokenizer else ""
-    return f"""---
-library_name: transformers
-pipeline_tag: text-generation
----
-# {target.name}
-
-A language model made with Weft: {size}, written in the layout of {layout.name}. `certificate.json` says how
-exactly this folder gives the same numbers as the run it was made from.
-
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    model = AutoModelForCausalLM.from_pretrained("{target}"){tokenizer}
-"""
+    temperature = Classifier(run).temperature
+    if temperature == 1:
+        return []
+    return [f"temperature = {temperature:.4g} (labels are the same; for our probabilities, divide the logits by it)"]

@@ -23,9 +23,10 @@ from weft.training.resume import Log, capture_state, restore_state, save_state
 from weft.training.schedule import Schedule
 from weft.training.settings import TrainingConfig
 from weft.training.stopping import StopRequest
+from weft.training.sums import Sums
 
 log = logging.getLogger(__name__)
-Loss = Callable[[nn.Module, Tensor], tuple[Tensor, int]]
+Loss = Callable[[nn.Module, Any], tuple[Any, ...]]
 
 
 @dataclass
@@ -53,8 +54,9 @@ class Outcome:
 class Trainer:
     """Trains `model` on samples that are a pure function of their number.
 
-    samples(numbers)    the batch with these sample numbers, as a tensor
-    loss(model, batch)  a summed loss and how many terms it has
+    samples(numbers)    the batch with these sample numbers, as a tensor or anything with `.to(device)`
+    loss(model, batch)  a summed loss, how many terms it has, and perhaps its parts by name: for the log, the
+                        (summed loss, right answers, terms) of each
     evaluate()          metrics of the held-out part; `validation_loss` decides which weights are best
     on_step(values)     told after every step, for a progress bar
     """
@@ -65,7 +67,7 @@ class Trainer:
         *,
         settings: TrainingConfig,
         run: RunDirectory,
-        samples: Callable[[np.ndarray], Tensor],
+        samples: Callable[[np.ndarray], Any],
         loss: Loss,
         evaluate: Callable[[], dict[str, float]],
         on_step: Callable[[dict[str, Any]], None] | None = None,
@@ -140,7 +142,7 @@ class Trainer:
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * factor
         torch.manual_seed(_seed(self.settings.seed, step, self.ranks.rank))
-        total, count = self._gradients(step)
+        total, count, parts = self._gradients(step)
         norm = self._scale_and_clip(count)
         loss = total / count
         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -152,35 +154,33 @@ class Trainer:
             "step": self.progress.step,
             "tokens": self.progress.tokens,
             "loss": loss,
+            **parts,
             "learning_rate": self.settings.optimizer.learning_rate * factor,
             "gradient_norm": norm,
             "seconds": time.perf_counter() - began,
         }
 
-    def _gradients(self, step: int) -> tuple[float, int]:
-        """Accumulate over this rank's micro-batches; returns loss and count over all ranks."""
+    def _gradients(self, step: int) -> tuple[float, int, dict[str, float]]:
+        """Accumulate over this rank's micro-batches; returns loss, count and parts over all ranks."""
         count = self.settings.batch
         numbers = (np.arange(count) + step * count)[self.ranks.share(count)]
         size = self.settings.micro_batch or len(numbers)
         self.model.train()
         self.optimizer.zero_grad()
-        total, count = 0.0, 0
+        sums = Sums()
         for start in range(0, len(numbers), size):
             batch = self.samples(numbers[start : start + size]).to(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
-                summed, terms = self.loss(self.model, batch)
+                summed, terms, *parts = self.loss(self.model, batch)
             torch.autograd.backward(summed)
-            total += summed.item()
-            count += terms
+            sums.add(summed.item(), terms, parts[0] if parts else {})
         if self.ranks.world > 1:
             for p in self.params:
                 p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-            sums = torch.tensor([total, count], dtype=torch.float64, device=self.device)
-            self.ranks.sum([sums])
+            sums.share(self.ranks, self.device)
             if not self.sharded:  # FSDP has averaged them already
                 self.ranks.sum([p.grad for p in self.params if p.grad is not None])
-            total, count = float(sums[0]), int(sums[1])
-        return total, count
+        return sums.total, sums.count, sums.means()
 
     def _scale_and_clip(self, count: int) -> float:
         """Gradients of the sum → of the mean, not longer than `clip`; returns the length before."""

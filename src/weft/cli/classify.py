@@ -1,0 +1,155 @@
+"""`weft classify`: what a run says of texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from weft.cli.streams import groups, lines_from, open_run, output_to
+from weft.errors import ConfigError
+
+if TYPE_CHECKING:
+    from weft.tasks.classifying import Answer, Classifier
+
+AT_ONCE = 512  # texts that are read together
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def classify(
+    run: Annotated[str, typer.Argument(help="A run, or a Hugging Face folder.")],
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts; for a run that compares two, one after the other. - is stdin")
+    ] = None,
+    input_: Annotated[
+        str | None, typer.Option("--input", help="A table (.csv .tsv .jsonl), or a text on each line; - is stdin.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="A file: .csv, .tsv or .jsonl with all columns, else lines. Default: stdout")
+    ] = None,
+    column: Annotated[str | None, typer.Option("--text", help="The column of the text. Default: as learned")] = None,
+    pair: Annotated[str | None, typer.Option(help="The column of the second text. Default: as learned")] = None,
+    threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each text.")] = False,
+) -> None:
+    """Say what texts are, with probabilities.
+
+    Example:  weft classify runs/classify-reviews-1 "I liked every minute of it"
+    """
+    from weft.tasks.classifying import Classifier
+    from weft.tasks.sources import is_table
+
+    with ExitStack() as files:
+        from_table = input_ is not None and is_table([input_])
+        if from_table and text:
+            raise ConfigError("texts and --input", expected="one of them")
+        lines = None if from_table else lines_from(text, input_, files)
+        classifier = Classifier(open_run(run, threads))
+        if from_table:
+            assert input_ is not None
+            rows, title = _from_table(classifier, input_, column, pair)
+        else:
+            assert lines is not None
+            rows, title = _from_lines(classifier, lines), ["text", "pair"] if classifier.is_paired else ["text"]
+        if text and output is None and not as_json:
+            _show(list(rows))
+            return
+        _write(rows, title, output_to(output, files), _form(output, as_json=as_json))
+
+
+Rows = Iterator[tuple[list[str], "Answer"]]
+
+
+def _from_lines(classifier: Classifier, lines: Iterator[str]) -> Rows:
+    """Texts, or pairs of two lines that follow each other or stand on one with a tab between them."""
+    if classifier.is_paired:
+        lines = (part for line in lines for part in line.split("\t", 1))
+    for group in groups(lines, AT_ONCE):
+        inputs: list[Any] = group
+        if classifier.is_paired:
+            if len(group) % 2:
+                raise ConfigError(f"{len(group)} texts for a run that compares two", expected="two for each answer")
+            inputs = list(zip(group[::2], group[1::2], strict=True))
+        for given, answer in zip(inputs, classifier.answers(inputs), strict=True):
+            yield [given] if isinstance(given, str) else list(given), answer
+
+
+def _from_table(classifier: Classifier, path: str, text: str | None, pair: str | None) -> tuple[Rows, list[str]]:
+    """All cells of each row as they are, and what is said of it."""
+    from weft.data import read_table
+
+    table = read_table(path)
+    columns = classifier.columns_of(table, text, pair)
+    places = [table.place(name) for name in (columns.text, columns.pair) if name is not None]
+
+    def rows() -> Rows:
+        for group in groups(iter(table.rows()), AT_ONCE):
+            inputs: list[Any] = [tuple(row.cells[place] for place in places) for row in group]
+            answers = classifier.answers([given[0] if len(given) == 1 else given for given in inputs])
+            for row, answer in zip(group, answers, strict=True):
+                yield list(row.cells), answer
+
+    return rows(), list(table.columns)
+
+
+def _form(path: str | None, *, as_json: bool) -> str:
+    if as_json or (path is not None and Path(path).suffix in (".jsonl", ".json")):
+        return "json"
+    return "lines" if path is None else DELIMITERS.get(Path(path).suffix, "lines")
+
+
+def _label(answer: Answer) -> str:
+    if isinstance(answer.label, float):
+        return f"{answer.label:.6g}"
+    return answer.label if isinstance(answer.label, str) else "|".join(answer.label)
+
+
+def _write(rows: Rows, title: list[str], file: TextIO, form: str) -> None:
+    """One line for each text, in order, as soon as it is known."""
+    added = [_free(name, title) for name in ("predicted", "probability")]
+    if form in DELIMITERS.values():
+        file.write(_line([*title, *added], form))
+    for cells, answer in rows:
+        chance = "" if answer.probability is None else f"{answer.probability:.6f}"
+        if form == "json":
+            file.write(json.dumps(dict(zip(title, cells, strict=True)) | answer.to_dict(), ensure_ascii=False) + "\n")
+        elif form == "lines":
+            file.write("\t".join(part for part in (_label(answer), chance) if part) + "\n")
+        else:
+            file.write(_line([*cells, _label(answer), chance], form))
+    file.flush()
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _line(cells: list[str], delimiter: str) -> str:
+    if delimiter == "\t":  # which has no quoting
+        return "\t".join(" ".join(cell.split()) for cell in cells) + "\n"
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
+
+
+def _show(rows: list[tuple[list[str], Answer]]) -> None:
+    """On the terminal: one text with all its classes, several with a line each."""
+    if len(rows) == 1 and rows[0][1].probabilities:
+        answer = rows[0][1]
+        width = max(map(len, answer.probabilities))
+        for name, chance in answer.probabilities.items():
+            mark = "  ✓" if answer.probability is None and chance > 0.5 else ""
+            typer.echo(f"{name:{width}}  {chance:7.2%}{mark}")
+        return
+    width = max(len(_label(answer)) for _, answer in rows)
+    for cells, answer in rows:
+        told = "" if answer.probability is None else f"{answer.probability:7.2%}  "
+        typer.echo(f"{_label(answer):{width}}  {told}{'  |  '.join(' '.join(cell.split())[:70] for cell in cells)}")

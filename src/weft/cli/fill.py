@@ -1,0 +1,58 @@
+"""`weft fill`: what may stand in the gaps of a text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.streams import groups, lines_from, open_run, output_to
+
+if TYPE_CHECKING:
+    from weft.tasks.filling import Filled
+
+AT_ONCE = 64
+
+
+def fill(
+    run: Annotated[str, typer.Argument(help="A run, or a Hugging Face folder.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts with gaps, written [MASK]; - is stdin.")] = None,
+    top: Annotated[int, typer.Option(help="Candidates for each gap.")] = 5,
+    mask: Annotated[str, typer.Option(help="How a gap is written.")] = "[MASK]",
+    input_: Annotated[str | None, typer.Option("--input", help="A file with a text on each line; - is stdin.")] = None,
+    output: Annotated[str | None, typer.Option(help="A file for the filled texts, a line each.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each text.")] = False,
+) -> None:
+    """Say what may stand in the gaps of a text, with probabilities.
+
+    Example:  weft fill runs/fill-book-1 "The [MASK] of the house"
+    """
+    from weft.tasks.filling import Filler
+
+    with ExitStack() as files:
+        lines = lines_from(text, input_, files)
+        filler = Filler(open_run(run, threads))
+        file = output_to(output, files)
+        for group in groups(lines, AT_ONCE):
+            for found in filler.fill(group, top=top, mask=mask):
+                if as_json:
+                    file.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
+                elif text and output is None:
+                    _show(found)
+                else:
+                    file.write(found.best.replace("\n", "\\n") + "\n")
+            file.flush() if file is not sys.stdout else None
+
+
+def _show(found: Filled) -> None:
+    """The best text, then the candidates of each gap."""
+    typer.echo(found.best)
+    for number, candidates in enumerate(found.gaps, 1):
+        if len(found.gaps) > 1:
+            typer.echo(f"gap {number}:")
+        for candidate in candidates:
+            typer.echo(f"  {candidate.probability:7.2%}  {candidate.text.strip() or repr(candidate.text)}")

@@ -1,0 +1,144 @@
+"""What is said about a run in words, task by task: the plan before it, the result after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Plan = dict[str, Any]
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The plan, a line each: what is learned from, the model, how long."""
+    yield LEARNED_FROM[plan["task"]](plan)
+    yield (
+        f"Model: {plan['model']}, {plan['depth']} layers of width {plan['width']}, "
+        f"{plan['parameters'] / 1e6:.2f} M parameters, reading {plan['length']} tokens at a time; "
+        f"about {plan['memory'] / 2**20:,.0f} MB."
+    )
+    time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""
+    yield f"{plan['steps']:,} steps of {plan['batch']} texts ({plan['epochs']:g} epochs){time_words}."
+
+
+def _texts(plan: Plan) -> str:
+    tested = f", {plan['test_tokens']:,} are for the test at the end" if "test_tokens" in plan else ""
+    return (
+        f"Learning from {plan['characters']:,} characters ({plan['tokens']:,} tokens, {plan['tokenizer']}, "
+        f"vocabulary {plan['vocab_size']:,}); {plan['validation_tokens']:,} tokens are held out{tested}."
+    )
+
+
+def _pretraining(plan: Plan) -> str:
+    return f"{_texts(plan)}\nAsking for: {', '.join(plan['tasks'])}."
+
+
+def _table(plan: Plan) -> str:
+    tested = f", {plan['test_examples']:,} are for the test at the end" if "test_examples" in plan else ""
+    kinds = {
+        "single": f"{plan['classes']} classes",
+        "several": f"{plan['classes']} labels, any number of them for a text",
+        "number": "a number",
+    }
+    weighted = ", rare classes weigh more" if plan["weighted"] else ""
+    return (
+        f"{plan['columns'][0].upper()}{plan['columns'][1:]}.\n"
+        f"Learning {kinds[plan['labels']]} from {plan['examples']:,} examples ({plan['tokenizer']}, vocabulary "
+        f"{plan['vocab_size']:,}){weighted}; {plan['validation_examples']:,} examples are held out{tested}."
+    )
+
+
+LEARNED_FROM: dict[str, Callable[[Plan], str]] = {"generate": _texts, "fill": _pretraining, "classify": _table}
+
+
+# -- the end ----------------------------------------------------------------------------------
+
+METRICS = {  # in the order in which they are told
+    "accuracy": "accuracy {:.4f}",
+    "macro_f1": "macro F1 {:.4f}",
+    "micro_f1": "micro F1 {:.4f}",
+    "exact_match": "exact {:.4f}",
+    "spearman": "Spearman {:.4f}",
+    "pearson": "Pearson {:.4f}",
+    "calibration_error": "calibration error {:.4f}",
+}
+
+
+def result(task: str, best: float, metrics: dict[str, Any]) -> str:
+    """How good the best weights are, in one sentence."""
+    tested = metrics["measured_on"] == "test"
+    if task == "classify":
+        told = ", ".join(words.format(metrics[name]) for name, words in METRICS.items() if name in metrics)
+        return f"{told} on {'the test' if tested else 'held-out'} examples"
+    told = f"{best:.4f} nats per token on held-out text"
+    if tested:
+        told += f", {metrics['test_loss']:.4f} on the test text"
+    if task == "fill":
+        accuracies = {
+            name.removeprefix("validation_").removesuffix("_accuracy"): value
+            for name, value in metrics.items()
+            if name.endswith("_accuracy")
+        }
+        return f"{told} ({', '.join(f'{name} {value:.1%} right' for name, value in accuracies.items())})"
+    return f"{told} ({metrics['bits_per_byte']:.4f} bits per byte)"
+
+
+def overfitted(task: str, best_step: int, step: int) -> str:
+    """Said when the best weights are not the last."""
+    what, are = ("examples", "are") if task == "classify" else ("text", "is")
+    return (
+        f"The loss on held-out {what} was lowest at step {best_step} of {step} and rose after it: the {what} {are} "
+        "being learned by heart. The best weights are kept."
+    )
+
+
+def next_words(task: str, run: Path) -> str:
+    """What to do with the run now."""
+    uses = {
+        "generate": f'weft generate {run} "Once upon a time"',
+        "fill": f'weft fill {run} "The [MASK] of the day"',
+        "classify": f'weft classify {run} "a text of yours"',
+    }
+    return (
+        f"Try:  {uses[task]}  ·  weft resume {run} --minutes 5\n"
+        f"      weft export {run} DIR  ·  and open {run / 'report.html'}"
+    )
+
+
+def measured(task: str, metrics: dict[str, Any]) -> Iterator[str]:
+    """What `weft evaluate` found, a line each; of classes, how each does and what it is taken for."""
+    if task == "generate":
+        yield (
+            f"{metrics['loss']:.4f} nats per token, {metrics['bits_per_byte']:.4f} bits per byte, "
+            f"{metrics['tokens']:,} tokens"
+        )
+        return
+    if task == "fill":
+        told = ", ".join(
+            f"{name.removesuffix('_accuracy')} {value:.1%} right"
+            for name, value in metrics.items()
+            if name.endswith("_accuracy")
+        )
+        yield f"{metrics['loss']:.4f} nats, {told} ({metrics['measured_on']})"
+        return
+    told = ", ".join(words.format(metrics[name]) for name, words in METRICS.items() if name in metrics)
+    yield f"{told} on {metrics['examples']:,} examples ({metrics['measured_on']})"
+    yield from class_table(metrics)
+
+
+def class_table(metrics: dict[str, Any]) -> Iterator[str]:
+    """Precision, recall and F1 of each class, and what it is most often mistaken for."""
+    classes: dict[str, dict[str, float]] = metrics.get("classes", {})
+    if not classes:
+        return
+    names = list(classes)
+    width = max(5, *map(len, names))
+    confusion = metrics.get("confusion")
+    yield f"{'class':{width}}  precision  recall      F1  examples" + ("  mistaken for" if confusion else "")
+    for place, (name, scores) in enumerate(classes.items()):
+        wrong = ""
+        if confusion:
+            others = sorted(((n, names[i]) for i, n in enumerate(confusion[place]) if i != place and n), reverse=True)
+            wrong = "  " + ", ".join(f"{other} {n}" for n, other in others[:3])
+        line = f"{name:{width}}  {scores['precision']:9.3f}  {scores['recall']:6.3f}  {scores['f1']:6.3f}  "
+        yield (line + f"{scores['examples']:8,}{wrong}").rstrip()

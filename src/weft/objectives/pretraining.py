@@ -1,0 +1,149 @@
+"""What an encoder learns from raw text: hidden tokens and questions about pairs, any set of them at once.
+
+The losses are added as sums, so that gradients over batches of unequal size add up exactly:
+
+    summed = Σ over hidden tokens + pair_weight · Σ over pairs        count = hidden tokens
+
+BERT adds two means, one over hidden tokens and one over pairs. That is the same with pair_weight = hidden tokens per
+pair, about masked_share · length, which is the default. Without hidden tokens the weight is 1 and pairs are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from weft.blocks import Unpadded
+from weft.config import Amount, Between, Config
+from weft.data.masking import Masking
+from weft.data.pretraining import ENTAILMENT, MASKED, TASKS, PretrainingRow, check_tasks
+from weft.errors import ConfigError
+from weft.models import HeadConfig, TextRow
+from weft.models.bert import MaskedConfig, PairsConfig, PretrainingConfig
+
+Part = tuple[Tensor, Tensor, int]
+"""Of one task: the summed loss, how many answers were right, and how many there were."""
+
+
+class ObjectiveConfig(Config):
+    """What is learned from text.
+
+    tasks           any of masked, next-sentence, sentence-order, inversion, entailment
+    masked_share    of the tokens that are hidden; `whole_words`: with all tokens of their word
+    pair_weight     what a pair counts beside a hidden token; None: masked_share · length, close to BERT's two means
+    """
+
+    tasks: tuple[str, ...] = (MASKED,)
+    masked_share: Annotated[float, Between(0, 1, open=True)] = 0.15
+    whole_words: bool = False
+    pair_weight: Amount | None = None
+
+    def check(self) -> None:
+        check_tasks(self.tasks)
+        if self.pair_weight is not None and not self.questions:
+            raise ConfigError(f"pair_weight = {self.pair_weight:g} without pairs", expected="a task with pairs")
+        if self.pair_weight == 0 and MASKED not in self.tasks:
+            raise ConfigError("pair_weight = 0 leaves nothing to learn", expected="a weight above 0")
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The tasks about pairs, in their usual order."""
+        return tuple(task for task in TASKS if task in self.tasks and task != MASKED)
+
+    @property
+    def masking(self) -> Masking:
+        return Masking(self.masked_share, self.whole_words)
+
+    def weight(self, length: int) -> float:
+        """What a pair counts, in texts of at most so many tokens."""
+        if self.pair_weight is not None:
+            return self.pair_weight
+        return self.masked_share * length if MASKED in self.tasks else 1.0
+
+    def head(self, classes: int = 2) -> HeadConfig:
+        """What a BERT needs on top for these tasks; `classes` of labelled pairs."""
+        answers = tuple(classes if task == ENTAILMENT else 2 for task in self.questions)
+        if not self.questions:
+            return MaskedConfig()
+        kind = PretrainingConfig if MASKED in self.tasks else PairsConfig
+        return kind(questions=self.questions, answers=answers)
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainingBatch:
+    """Texts in a row, and what is asked about them.
+
+    places      where in the row tokens are hidden, and `targets`, what they were; None: no such task
+    questions   for each kind of pair: which texts of the row, and the right answers
+    """
+
+    row: TextRow
+    places: Tensor | None
+    targets: Tensor | None
+    questions: Mapping[str, tuple[Tensor, Tensor]]
+    pair_weight: float = 1.0
+
+    @classmethod
+    def of(cls, row: PretrainingRow, config: ObjectiveConfig, length: int) -> PretrainingBatch:
+        """What the data side made, as tensors; `length` as there."""
+        tokens, segments = (torch.from_numpy(part)[None] for part in (row.tokens, row.segments))
+        text = TextRow(tokens, segments if config.questions else None, Unpadded(tuple(row.lengths.tolist())))
+        hidden = (row.places, row.targets) if MASKED in config.tasks else (None, None)
+        places, targets = (None if part is None else torch.from_numpy(part) for part in hidden)
+        questions = {
+            name: (torch.from_numpy(texts), torch.from_numpy(labels)) for name, (texts, labels) in row.questions.items()
+        }
+        return cls(text, places, targets, questions, config.weight(length))
+
+    def __repr__(self) -> str:
+        hidden = "" if self.places is None else f", {len(self.places)} hidden"
+        return f"PretrainingBatch({self.row.unpadded}{hidden})"
+
+    def to(self, device: torch.device | str) -> PretrainingBatch:
+        """The same on another device."""
+        places, targets = (None if part is None else part.to(device) for part in (self.places, self.targets))
+        questions = {name: (texts.to(device), labels.to(device)) for name, (texts, labels) in self.questions.items()}
+        return PretrainingBatch(self.row.to(device), places, targets, questions, self.pair_weight)
+
+
+def pretraining_loss(model: nn.Module, batch: PretrainingBatch) -> tuple[Tensor, int, dict[str, Part]]:
+    """The summed loss of a batch, by how many terms it is to be divided, and the part of each task.
+
+    Logits over the vocabulary are computed for hidden tokens alone.
+    """
+    hidden = batch.row.states(model)[0]
+    total = hidden.new_zeros((), dtype=torch.promote_types(hidden.dtype, torch.float32))
+    parts: dict[str, Part] = {}
+    pairs = 0
+    if batch.places is not None and batch.targets is not None:
+        logits = model.masked_logits(hidden[batch.places])  # type: ignore[operator]
+        total = total + _judged(MASKED, logits, batch.targets, parts)
+    first = batch.row.unpadded.starts(hidden.device)
+    for name, (texts, labels) in batch.questions.items():
+        logits = model.pair_logits(hidden[first[texts]][:, None], name)  # type: ignore[operator]
+        total = total + batch.pair_weight * _judged(name, logits, labels, parts)
+        pairs += len(labels)
+    return total, pairs if batch.places is None else len(batch.places), parts
+
+
+def _judged(name: str, logits: Tensor, labels: Tensor, parts: dict[str, Part]) -> Tensor:
+    """The summed loss of one task, which is noted with its right answers."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    summed = F.cross_entropy(logits, labels, reduction="sum")
+    parts[name] = (summed.detach(), (logits.detach().argmax(-1) == labels).sum(), len(labels))
+    return summed
+
+
+def part_metrics(parts: Mapping[str, tuple[Tensor | float, Tensor | float, int]]) -> dict[str, float]:
+    """Loss and accuracy of each task under plain names: `masked_loss`, `next_sentence_accuracy`, …"""
+    found: dict[str, float] = {}
+    for name, (summed, right, count) in parts.items():
+        if count:
+            plain = name.replace("-", "_")
+            found |= {f"{plain}_loss": float(summed) / count, f"{plain}_accuracy": float(right) / count}
+    return found

@@ -1,0 +1,283 @@
+"""Training a model that says what a text is: a class, several, or a number; for one text or a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from weft.checkpoints import RunDirectory
+from weft.cost import cost_of
+from weft.data import ByLength, Examples, class_weights
+from weft.models import BERTConfig, ModelConfig, preset
+from weft.models.bert import ClassesConfig
+from weft.objectives import Classification, ClassifyConfig, LabelledRow
+from weft.tasks import judging, planning
+from weft.tasks.environment import memory_in_use
+from weft.tasks.job import Job, Report
+from weft.tasks.preparation import ENCODER_TOKENS, learned_tokenizer
+from weft.tasks.request import Request
+from weft.tasks.run import Run
+from weft.tasks.settings import RunConfig
+from weft.tasks.start import Start
+from weft.tasks.tables import TableConfig, Tables, check_same, read_tables
+from weft.tasks.task import Prepared, Task
+from weft.tasks.vocabulary import encoder_tokenizer_fields
+from weft.text import Tokenizer, TokenizerConfig
+from weft.training import Ranks
+from weft.training.freezing import freeze
+
+EPOCHS = 8.0  # readings of the table when the user says nothing
+LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
+BATCH = 32
+IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
+
+
+class ClassifyRunConfig(RunConfig):
+    """All settings of a run that learns to classify."""
+
+    data: TableConfig
+    objective: ClassifyConfig = ClassifyConfig()
+
+
+class Classify(Task):
+    """Learn from labelled texts what a text is."""
+
+    name = "classify"
+    family = "bert"
+    families = ("bert",)
+    tokenizer = "wordpiece"
+    settings = ClassifyRunConfig
+    data = TableConfig
+    objective = ClassifyConfig
+
+    def check_start(self, run: Run) -> None:
+        run.check_reads()
+
+    def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Labelled:
+        tables = read_tables(request.data_config(self.data))
+        for text in tables.warnings if ranks.is_first else ():
+            report({"event": "warning", "text": text})
+        tokenizer_config = None
+        if start is None:
+            fields = encoder_tokenizer_fields(request.tokenizer, tables.config.characters)
+            tokenizer_config = request.apply("tokenizer", TokenizerConfig.pick(fields))
+            pieces = [part for parts in tables.train.inputs() for part in parts]
+            tokenizer = learned_tokenizer(tokenizer_config, pieces, sum(map(len, pieces)), report, ENCODER_TOKENS)
+        else:
+            tokenizer = start.tokenizer
+        report({"event": "phase", "name": "planning"})
+        return _plan(request, tables, tokenizer, tokenizer_config, start, ranks)
+
+    def reopen(self, config: ClassifyRunConfig, tokenizer: Tokenizer, report: Report) -> Labelled:
+        tables = read_tables(config.data)
+        check_same(config.data, tables.config)
+        return Labelled(config, tables, tokenizer)
+
+
+TASK = Classify()
+
+
+@dataclass
+class Labelled(Prepared):
+    """Labelled texts as tokens, read in batches of similar length."""
+
+    config: ClassifyRunConfig
+    tables: Tables
+    tokenizer: Tokenizer
+
+    @property
+    def model(self) -> BERTConfig:
+        assert isinstance(self.config.model, BERTConfig)
+        return self.config.model
+
+    @property
+    def length(self) -> int:
+        """Tokens of a text that are read."""
+        return min(self.model.max_length, self.config.data.length or LONGEST)
+
+    @cached_property
+    def parts(self) -> dict[str, judging.Judged]:
+        """Train, validation and test, as tokens and values."""
+        given = {"train": self.tables.train, "validation": self.tables.validation, "test": self.tables.test}
+        return {name: self._judged(part) for name, part in given.items() if part is not None}
+
+    def _judged(self, examples: Examples) -> judging.Judged:
+        assert examples.labels is not None
+        return judging.Judged(
+            judging.encoded(self.tokenizer, examples.inputs(), self.length),
+            self.tables.labels.encode(examples.labels, examples.lines, examples.name),
+        )
+
+    @cached_property
+    def judge(self) -> judging.Judge:
+        data = self.config.data
+        return judging.Judge(self.tables.labels, data.mean, data.deviation, torch.device(self.config.training.device))
+
+    def samples(self) -> Callable[[np.ndarray], LabelledRow]:
+        texts, labels = self.parts["train"].texts, self._targets()
+        order = ByLength(texts.lengths, self.config.training.batch, self.config.training.seed)
+
+        def batch(numbers: np.ndarray) -> LabelledRow:
+            places = order[numbers]
+            places = places[np.argsort(texts.lengths[places], kind="stable")]  # equal lengths side by side
+            return LabelledRow(texts.row(places), torch.from_numpy(labels[places]))
+
+        return batch
+
+    def _targets(self) -> np.ndarray:
+        """Labels as the loss wants them: numbers by their deviation from the mean."""
+        values, data = self.parts["train"].values, self.config.data
+        if self.tables.labels.kind == "number":
+            return ((values - data.mean) / data.deviation).astype(np.float32)
+        return values
+
+    @cached_property
+    def loss(self) -> Classification:
+        objective, special = self.config.objective, self.tokenizer.special
+        kept = [token for token in (special.classify, special.separate, special.pad) if token is not None]
+        hidden = special.mask if special.mask is not None else special.unknown
+        return Classification(
+            self.tables.labels.kind,  # type: ignore[arg-type]
+            weights=self.weights,
+            smoothing=objective.smoothing,
+            word_dropout=objective.word_dropout if hidden is not None else 0.0,
+            hidden=hidden or 0,
+            whole=kept,
+        )
+
+    @cached_property
+    def weights(self) -> list[float] | None:
+        """One for each class, where they are wanted."""
+        wanted, labels = self.config.objective.weights, self.tables.labels
+        if labels.kind != "single" or wanted == "none":
+            return None
+        counts = np.bincount(self.parts["train"].values, minlength=len(labels.classes))
+        if wanted == "auto" and counts.max() < IMBALANCE * max(1, counts.min()):
+            return None
+        return class_weights(self.parts["train"].values, len(labels.classes)).tolist()
+
+    def seconds_per_step(self) -> float:
+        return planning.seconds_per_step(self.model.build(), self.config.training, self.samples(), self.loss)
+
+    def seconds_at_end(self) -> float:
+        """What is judged is read once for the temperature and once for the test: forward alone, a third of a step."""
+        tokens = sum(int(part.texts.lengths.sum()) for name, part in self.parts.items() if name != "train")
+        cost = cost_of(self.model, batch=1, length=self.length)
+        return 2 * tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
+
+    def job(self, sample: str | None = None) -> Job:
+        judge = self.judge
+
+        def conclude(model: nn.Module, run: RunDirectory) -> None:
+            judge.temperature = judge.fit_temperature(model, self.parts["validation"])
+            run.write_json(judging.CALIBRATION, {"temperature": judge.temperature})
+
+        def measure(model: nn.Module, part: str, _: Ranks) -> dict[str, Any]:
+            return judge.measure(model, self.parts[part], whole=part == "test")
+
+        return Job(
+            task=TASK.name,
+            config=self.config,
+            tokenizer=self.tokenizer,
+            samples=self.samples(),
+            loss=self.loss,
+            measure=measure,
+            per_epoch=len(self.tables.train),
+            seconds_per_step=self.seconds_per_step,
+            seconds_at_end=self.seconds_at_end,
+            has_test=self.tables.test is not None,
+            conclude=conclude,
+        )
+
+    def warnings(self, plan: dict[str, Any]) -> list[str]:
+        told = []
+        if plan["examples"] < 100:
+            told.append(f"{plan['examples']} examples are very little to learn from")
+        if plan["cut"] > 0.01:
+            told.append(
+                f"{plan['cut']:.0%} of the texts have more than {plan['length']} tokens and are cut; "
+                f"--set data.length={2 * plan['length']} reads more"
+            )
+        return told
+
+    def describe(self) -> dict[str, Any]:
+        config, training, labels = self.config, self.config.training, self.tables.labels
+        texts = self.parts["train"].texts
+        mean = max(1, round(float(texts.lengths.mean())))
+        cost = cost_of(self.model, batch=training.batch, length=mean)
+        held = {f"{name}_examples": len(part.values) for name, part in self.parts.items() if name != "train"}
+        return {
+            "columns": self.tables.why,
+            "labels": labels.kind,
+            "classes": len(labels.classes),
+            "weighted": self.weights is not None,
+            "examples": len(self.tables.train),
+            **held,
+            "tokenizer": self.tokenizer.kind,
+            "vocab_size": self.tokenizer.vocab_size,
+            "model": self.model.kind,
+            "width": self.model.width,
+            "depth": self.model.depth,
+            "length": self.length,
+            "cut": texts.cut,
+            **({} if config.start is None else {"start": config.start}),
+            "parameters": cost.parameters,
+            "memory": memory_in_use() + cost.memory,
+            "steps": training.steps,
+            "batch": training.batch,
+            "epochs": round(training.steps * training.batch / len(self.tables.train), 2),
+            "minutes": training.minutes,
+        }
+
+
+def _plan(
+    request: Request,
+    tables: Tables,
+    tokenizer: Tokenizer,
+    tokenizer_config: TokenizerConfig | None,
+    start: Start | None,
+    ranks: Ranks,
+) -> Labelled:
+    """The model, what the user set on top, then the number of steps."""
+    model = request.apply("model", _with_head(_model(request, tokenizer, start), tables))
+    if start is not None:
+        start.build(model)  # refuses settings that its weights do not fit
+    training = planning.first_training(request, BATCH, start, ranks, request.minutes)
+    freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
+    config = ClassifyRunConfig(
+        model=model,
+        tokenizer=tokenizer_config,
+        data=tables.config,
+        training=training,
+        start=request.start,
+        objective=request.apply("objective", ClassifyConfig()),
+    )
+    labelled = Labelled(config, tables, tokenizer)
+    pieces = planning.Pieces(len(tables.train), labelled.seconds_per_step, labelled.seconds_at_end, EPOCHS)
+    training = planning.with_steps(training, request, pieces, ranks)
+    if not training.evaluate_every:
+        each = max(1, len(tables.train) // training.batch)
+        training = training.override({"evaluate_every": max(1, min(each, training.steps // 4))})
+    return Labelled(config.override({"training": training}), tables, tokenizer)
+
+
+def _model(request: Request, tokenizer: Tokenizer, start: Start | None) -> ModelConfig:
+    if start is not None:
+        return start.model
+    family, fields = preset(request.model or TASK.family)
+    model = ModelConfig.pick({"kind": family, **fields, "vocab_size": tokenizer.vocab_size})
+    return model if fields else model.override({"width": 128, "depth": 2, "max_length": LONGEST, "attention.heads": 4})
+
+
+def _with_head(model: ModelConfig, tables: Tables) -> ModelConfig:
+    """The same trunk with a head for these labels."""
+    labels = tables.labels
+    names: Sequence[str] = labels.classes
+    head = ClassesConfig(classes=max(1, len(names)), labels=tuple(names), several=labels.kind == "several")
+    return model.override({"head": head})

@@ -1,0 +1,179 @@
+"""Using a classifier: what it says of texts, and how often it is right."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from torch import nn
+
+from weft.checkpoints.files import read_json
+from weft.data import Examples, Labels, read_examples
+from weft.data.columns import Columns, find_columns
+from weft.errors import DataError, UnsupportedError
+from weft.models import BERT, BERTConfig
+from weft.models.bert import ClassesConfig
+from weft.tasks.judging import CALIBRATION, Judge, Judged, encoded, logits_of, probabilities
+from weft.tasks.tables import TableConfig, joined, open_tables, read_tables
+
+if TYPE_CHECKING:
+    from weft.tasks.run import Run
+
+LONGEST = 512  # tokens of a text that a model from elsewhere reads
+Input = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model says of one text.
+
+    label           a class, the list of labels that are likelier than not, or a number
+    probability     of the class; None for a number or several labels
+    probabilities   of all classes, the likeliest first
+    """
+
+    label: str | list[str] | float
+    probability: float | None
+    probabilities: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        told: dict[str, Any] = {"label": self.label}
+        if self.probability is not None:
+            told["probability"] = self.probability
+        return told | ({"probabilities": self.probabilities} if self.probabilities else {})
+
+
+class Classifier:
+    """A run that classifies, opened."""
+
+    def __init__(self, run: Run) -> None:
+        config = run.model_config
+        if not isinstance(config, BERTConfig) or not isinstance(config.head, ClassesConfig):
+            raise UnsupportedError(
+                f"{run.directory.path} does not classify",
+                expected="a run of weft train classify, or a classifier from Hugging Face",
+            )
+        self.run, self.head = run, config.head
+        length = None if run.is_imported else run.config.data.length
+        self.length = min(config.max_length, length or LONGEST)
+
+    @functools.cached_property
+    def labels(self) -> Labels:
+        """The classes by name; a stranger's may have numbers only."""
+        head = self.head
+        if head.classes == 1 and not head.several:
+            return Labels("number")
+        names = head.labels or tuple(map(str, range(head.classes)))
+        separator = "" if self.table is None else self.table.separator
+        return Labels("several" if head.several else "single", names, separator)
+
+    @functools.cached_property
+    def table(self) -> TableConfig | None:
+        """The table it learned from; a model from elsewhere has none."""
+        return None if self.run.is_imported else cast("TableConfig", self.run.config.data)
+
+    @functools.cached_property
+    def temperature(self) -> float:
+        """What logits are divided by so that probabilities mean what they say."""
+        path = self.run.directory.path / CALIBRATION
+        if self.run.folder is not None or not path.exists():
+            return 1.0
+        found = read_json(path)
+        value = found.get("temperature") if isinstance(found, dict) else None
+        if not isinstance(value, float | int) or not 0 < value < 1000:
+            raise DataError(f"{path}: temperature = {value!r}", expected="a number above 0")
+        return float(value)
+
+    @property
+    def is_paired(self) -> bool | None:
+        """Whether it reads pairs; None: unknown."""
+        return None if self.table is None else self.table.pair is not None
+
+    def answers(self, inputs: Sequence[Input]) -> list[Answer]:
+        """One for each text or pair, in the order given; texts of similar length are read together."""
+        if not inputs:
+            return []
+        parts = [(given,) if isinstance(given, str) else tuple(given) for given in inputs]
+        self._check(parts)
+        logits = logits_of(self.run.model, encoded(self.run.tokenizer, parts, self.length), self.run.device)
+        if self.labels.kind == "number":
+            return [Answer(float(value), None, {}) for value in logits[:, 0]]
+        chances = probabilities(logits, self.labels.kind, self.temperature)
+        return [self._answer(row) for row in chances]
+
+    def _check(self, parts: Sequence[tuple[str, ...]]) -> None:
+        wanted = {None: (1, 2), True: (2,), False: (1,)}[self.is_paired]
+        for given in parts:
+            if len(given) not in wanted:
+                raise DataError(
+                    f"{len(given)} text{'s' if len(given) > 1 else ''} to classify together",
+                    expected="pairs of texts" if wanted == (2,) else "one text at a time",
+                    advice=f"{self.run.directory.path} was trained on {'pairs' if wanted == (2,) else 'single texts'}",
+                )
+
+    def _answer(self, row: np.ndarray) -> Answer:
+        names = self.labels.classes
+        order = np.argsort(-row, kind="stable")
+        chances = {names[place]: float(row[place]) for place in order}
+        if self.labels.kind == "several":
+            return Answer([name for name, chance in chances.items() if chance > 0.5], None, chances)
+        best = names[order[0]]
+        return Answer(best, chances[best], chances)
+
+    # -- how good it is -----------------------------------------------------------------------
+
+    def evaluate(self, *data: str) -> dict[str, Any]:
+        """All metrics: on the run's own test or held-out examples, or on other tables."""
+        examples, measured_on = self._examples(data)
+        assert examples.labels is not None
+        values = self.labels.encode(examples.labels, examples.lines, examples.name)
+        judged = Judged(encoded(self.run.tokenizer, examples.inputs(), self.length), values)
+        judge = Judge(self.labels, 0.0, 1.0, self.run.device, self.temperature)  # numbers come out as they are
+        metrics = judge.measure(self.run.model, judged, whole=True)
+        deviation = 1.0 if self.table is None else self.table.deviation
+        loss = metrics.pop("validation_loss") / deviation**2
+        return {"loss": loss, **metrics, "examples": len(examples), "measured_on": measured_on}
+
+    def _examples(self, data: Sequence[str]) -> tuple[Examples, str]:
+        if not data:
+            if self.table is None:
+                raise DataError(
+                    f"{self.run.directory.path} was not trained here: it has no examples of its own",
+                    expected="a table to measure it on",
+                    advice=f"weft evaluate {self.run.directory.path} test.csv",
+                )
+            tables = read_tables(self.table)
+            return (tables.validation, "validation") if tables.test is None else (tables.test, "test")
+        opened = open_tables(data, "test")
+        columns = self._columns(opened[0].columns) or find_columns(opened[0])
+        return joined([read_examples(table, columns) for table in opened]), "data"
+
+    def _columns(self, there: Sequence[str]) -> Columns | None:
+        """The columns it learned from, if they are there."""
+        table = self.table
+        if table is None or table.text is None:
+            return None
+        names = [name for name in (table.text, table.pair, table.label) if name is not None]
+        return Columns(table.text, table.pair, table.label) if set(names) <= set(there) else None
+
+    def columns_of(self, table: Any, text: str | None, pair: str | None) -> Columns:
+        """Which columns of a table hold the texts to classify."""
+        known = self.table
+        if text is None and known is not None and {known.text, known.pair} - {None} <= set(table.columns):
+            return Columns(cast("str", known.text), known.pair)
+        found = find_columns(table, text, pair, labelled=False)
+        return found if self.is_paired is not False or pair else Columns(found.text)
+
+
+def unscale(model: BERT, mean: float, deviation: float) -> BERT:
+    """The same model giving numbers as they were in the table: its last map takes up mean and deviation."""
+    assert model.classes is not None
+    last = model.classes[-1]
+    assert isinstance(last, nn.Linear)
+    last.weight.data.mul_(deviation)
+    last.bias.data.mul_(deviation).add_(mean)
+    return model

@@ -1,0 +1,123 @@
+"""Using a model that fills in: what may stand in the gaps of a text, and how often it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.models import BERT, BERTConfig, TextRow
+from weft.models.bert import MaskedConfig
+from weft.training import ALONE, TrainingConfig
+
+if TYPE_CHECKING:
+    from weft.tasks.run import Run
+
+MASK = "[MASK]"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token that may stand in a gap, as it reads."""
+
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A text with gaps, what may stand in each (the likeliest first), and the text with the best in all of them."""
+
+    text: str
+    gaps: list[list[Candidate]]
+    best: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        gaps = [[{"text": c.text, "probability": c.probability} for c in candidates] for candidates in self.gaps]
+        return {"text": self.text, "best": self.best, "gaps": gaps}
+
+
+class Filler:
+    """A run that fills in, opened."""
+
+    def __init__(self, run: Run) -> None:
+        config = run.model_config
+        if not isinstance(config, BERTConfig) or not isinstance(config.head, MaskedConfig):
+            raise UnsupportedError(
+                f"{run.directory.path} does not fill in",
+                expected="a run of weft train fill, or a BERT for masked words from Hugging Face",
+            )
+        self.run, self.length = run, config.max_length
+
+    def fill(self, texts: Sequence[str], *, top: int = 5, mask: str = MASK) -> list[Filled]:
+        """What may stand where `mask` does, in each text."""
+        if top < 1:
+            raise ConfigError(f"top = {top}", expected="at least 1")
+        return [self._fill(text, top, mask) for text in texts]
+
+    def _fill(self, text: str, top: int, mask: str) -> Filled:
+        tokenizer, model = self.run.tokenizer, self.run.model
+        assert isinstance(model, BERT)
+        special = tokenizer.special
+        if special.classify is None or special.separate is None:
+            raise UnsupportedError(f"the tokenizer of {self.run.directory.path} has no [CLS] and [SEP]")
+        if mask not in text:
+            raise DataError(f"no {mask} in {text[:60]!r}", expected=f"a text with a gap, such as 'The {mask} is blue.'")
+        ids = tokenizer.encode_with_mask(text, mask).astype(np.int64)
+        if len(ids) + 2 > self.length:
+            raise DataError(f"{len(ids) + 2} tokens", expected=f"at most {self.length}", advice="give a shorter text")
+        row = TextRow.of([np.concatenate([[special.classify], ids, [special.separate]])])
+        with torch.inference_mode():
+            places = torch.from_numpy(np.flatnonzero(ids == special.mask) + 1).to(self.run.device)
+            states = row.to(self.run.device).states(model)[0, places]
+            logits = model.masked_logits(states)[:, : tokenizer.vocab_size].float()
+            logits[:, self._special_ids()] = -torch.inf  # they are no words
+            chances, found = logits.softmax(-1).topk(min(top, tokenizer.vocab_size))
+        gaps = [
+            [self._candidate(n, p) for n, p in zip(numbers, shares, strict=True)]
+            for numbers, shares in zip(found.tolist(), chances.tolist(), strict=True)
+        ]
+        best = ids.copy()
+        best[ids == special.mask] = [numbers[0] for numbers in found.tolist()]
+        return Filled(text, gaps, tokenizer.decode(best))
+
+    def evaluate(self, *data: str) -> dict[str, Any]:
+        """Loss, and how often each task is right: on what the run held out, its test if it has one, or other text."""
+        from weft.tasks.fill import FillConfig, FillDataConfig, Pretraining, read_fill_source, read_texts
+
+        if self.run.is_imported and not data:
+            raise DataError(
+                f"{self.run.directory.path} was not trained here: it has no text of its own",
+                expected="text to measure it on",
+                advice=f"weft evaluate {self.run.directory.path} book.txt",
+            )
+        if self.run.is_imported or data:
+            config = FillConfig(
+                model=self.run.model_config,
+                tokenizer=None,
+                data=FillDataConfig(train=data, validation=data),
+                training=TrainingConfig(steps=1, batch=1, device=str(self.run.device)),
+            )
+        else:
+            assert isinstance(self.run.config, FillConfig)
+            config = self.run.config
+        texts = read_texts(read_fill_source(config.data), config.data, self.run.tokenizer, lambda _: None)
+        part = "test" if "test" in texts.parts else "validation"
+        metrics = Pretraining(config, texts).measure(self.run.model, part, ALONE)
+        told = {name.removeprefix("validation_"): value for name, value in metrics.items()}
+        measured_on = "data" if data else part
+        return {**told, "tokens": len(texts.parts[part].ids), "measured_on": measured_on}
+
+    def _special_ids(self) -> list[int]:
+        """Tokens that stand for no text."""
+        special = self.run.tokenizer.special
+        given = (special.end, special.unknown, special.classify, special.separate, special.mask, special.pad)
+        return [number for number in given if number is not None]
+
+    def _candidate(self, number: int, probability: float) -> Candidate:
+        return Candidate(self.run.tokenizer.decode([number]), probability)

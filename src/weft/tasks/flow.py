@@ -1,0 +1,62 @@
+"""Training from the first word to the last, the same for every task: begin, resume, train further."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from weft.checkpoints import RunDirectory
+from weft.errors import DataError
+from weft.tasks.job import NO_FURTHER, Further, Report, new_run, train_job
+from weft.tasks.preparation import check_model
+from weft.tasks.request import Request
+from weft.tasks.settings import read_settings
+from weft.tasks.sources import short_name
+from weft.tasks.start import read_start
+from weft.tasks.task import find_task
+from weft.text import Tokenizer
+from weft.training import Outcome, ranks_from_environment
+
+
+def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
+    """Plan, write the run directory, train. `report` is told each event; a dry run gives (None, None)."""
+    task = find_task(request.task)
+    task.check(request)
+    ranks = ranks_from_environment(request.device)
+    torch.set_num_threads(request.threads or os.cpu_count() or 1)
+    report({"event": "phase", "name": "reading"})
+    start = read_start(request.start, task.check_start) if request.start else None
+    prepared = task.prepare(request, start, ranks, report)
+    description = prepared.describe()
+    for text in prepared.warnings(description):
+        report({"event": "warning", "text": text})
+    report({"event": "plan", "task": task.name, **description})
+    if request.dry_run:
+        return None, None
+    job = prepared.job(request.sample)
+    check_model(prepared.config.model, prepared.tokenizer, "the plan")
+    run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
+    return run, train_job(run, job, ranks, report, request=request, start=start)
+
+
+def resume_task(path: str, report: Report, further: Further = NO_FURTHER) -> tuple[RunDirectory, Outcome]:
+    """Go on from the newest sound checkpoint; a finished run can be trained `further`, with a new curve."""
+    run = RunDirectory.open(path)
+    raw = run.read_config()
+    if "origin" in raw:
+        raise DataError(
+            f"{path} was imported, not trained here: there is nothing to resume",
+            advice=f"train it on your own data:  weft train DATA --from {path}",
+        )
+    config = read_settings(raw, path)
+    ranks = ranks_from_environment(config.training.device)
+    torch.set_num_threads(config.training.threads)
+    report({"event": "phase", "name": "reading"})
+    prepared = find_task(raw["task"]).reopen(config, Tokenizer.load(run.tokenizer_file), report)
+    check_model(config.model, prepared.tokenizer, str(run.config_file))
+    job = prepared.job()
+    if further != NO_FURTHER and ranks.is_first:
+        further.extend(run, job)
+    ranks.wait()
+    return run, train_job(run, job, ranks, report)

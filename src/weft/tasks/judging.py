@@ -1,0 +1,168 @@
+"""How good a classifier is: metrics of one class, several or a number, and probabilities that mean what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from weft.blocks import bunches
+from weft.data import Labels
+from weft.models import TextRow
+from weft.objectives import (
+    accuracy,
+    class_scores,
+    confusion_matrix,
+    exact_match,
+    expected_calibration_error,
+    fit_temperature,
+    macro_f1,
+    mean_squared_error,
+    micro_f1,
+    negative_log_likelihood,
+    pearson,
+    several_macro_f1,
+    several_scores,
+    spearman,
+)
+from weft.objectives.classification import class_logits
+from weft.text import Tokenizer
+
+CALIBRATION = "calibration.json"
+BUNCH = 1024  # tokens in a row
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts as a model reads them, `[CLS] a [SEP] b [SEP]`; `cut` is the share that was too long."""
+
+    ids: list[Ids]
+    segments: list[Ids] | None
+    cut: float = 0.0
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.array([len(ids) for ids in self.ids], dtype=np.int64)
+
+    def row(self, places: Sequence[int] | NDArray[np.integer]) -> TextRow:
+        """These texts, one after the other."""
+        told = None if self.segments is None else [self.segments[place] for place in places]
+        return TextRow.of([self.ids[place] for place in places], told)
+
+
+def encoded(tokenizer: Tokenizer, inputs: Sequence[tuple[str, ...]], length: int) -> Texts:
+    """Texts or pairs as tokens, cut to `length`."""
+    pairs = [(parts[0], parts[1] if len(parts) > 1 else None) for parts in inputs]
+    found = tokenizer.encode_pairs(pairs)
+    cut = sum(len(ids) > length for ids, _ in found) / max(1, len(found))
+    if cut:
+        found = tokenizer.encode_pairs(pairs, length)
+    ids = [ids.astype(np.int64) for ids, _ in found]
+    segments = [told.astype(np.int64) for _, told in found] if any(len(parts) > 1 for parts in inputs) else None
+    return Texts(ids, segments, cut)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Texts and the truth about them, as `Labels.encode` gives it."""
+
+    texts: Texts
+    values: NDArray[Any]
+
+
+def logits_of(model: nn.Module, texts: Texts, device: torch.device) -> NDArray[np.float64]:
+    """(N, classes) in the order given; texts of similar length are read together."""
+    model.eval()
+    found: NDArray[np.float64] | None = None
+    with torch.inference_mode():
+        for places in bunches(texts.lengths.tolist(), BUNCH):
+            logits = class_logits(model, texts.row(places).to(device)).double().cpu().numpy()
+            if found is None:
+                found = np.empty((len(texts.ids), logits.shape[1]))
+            found[places] = logits
+    assert found is not None
+    return found
+
+
+def probabilities(logits: NDArray[np.float64], kind: str, temperature: float) -> NDArray[np.float64]:
+    """(N, classes): of one class in each row, or of each by itself."""
+    scaled = logits / temperature
+    if kind == "several":
+        return 0.5 * (1 + np.tanh(scaled / 2))
+    scaled = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    return scaled / scaled.sum(axis=1, keepdims=True)
+
+
+@dataclass
+class Judge:
+    """Measures a model whose labels are known; numbers come back from their deviation and mean."""
+
+    labels: Labels
+    mean: float
+    deviation: float
+    device: torch.device
+    temperature: float = 1.0
+
+    def fit_temperature(self, model: nn.Module, judged: Judged) -> float:
+        """What logits are divided by, fitted to examples that were not learned from; numbers have none."""
+        if self.labels.kind == "number":
+            return 1.0
+        return fit_temperature(logits_of(model, judged.texts, self.device), judged.values)
+
+    def measure(self, model: nn.Module, judged: Judged, *, whole: bool = False) -> dict[str, Any]:
+        """`validation_loss` decides which weights are best; `whole` adds what is too long for a log."""
+        logits = logits_of(model, judged.texts, self.device)
+        if self.labels.kind == "number":
+            return dict(self._of_numbers(logits, judged.values))
+        found = dict(self._of_classes(logits, judged.values))
+        if whole:
+            found |= self._whole(logits, judged.values)
+        return found
+
+    def _of_numbers(self, logits: NDArray[np.float64], truth: NDArray[Any]) -> Iterator[tuple[str, float]]:
+        told = logits[:, 0] * self.deviation + self.mean
+        error = mean_squared_error(truth, told)
+        yield "validation_loss", error / self.deviation**2
+        yield "mean_squared_error", error
+        yield "pearson", pearson(truth, told)
+        yield "spearman", spearman(truth, told)
+
+    def _of_classes(self, logits: NDArray[np.float64], truth: NDArray[Any]) -> Iterator[tuple[str, float]]:
+        """The loss is that of the best temperature: how sure the model is will be corrected at the end anyway."""
+        best = fit_temperature(logits, truth)
+        yield "validation_loss", negative_log_likelihood(logits, truth, best)
+        if self.labels.kind == "several":
+            told = (logits > 0).astype(np.float32)
+            yield "micro_f1", micro_f1(truth, told)
+            yield "macro_f1", several_macro_f1(truth, told)
+            yield "exact_match", exact_match(truth, told)
+        else:
+            told = logits.argmax(axis=1)
+            yield "accuracy", accuracy(truth, told)
+            yield "macro_f1", macro_f1(truth, told)
+
+    def _whole(self, logits: NDArray[np.float64], truth: NDArray[Any]) -> dict[str, Any]:
+        classes, kind = self.labels.classes, self.labels.kind
+        chances = probabilities(logits, kind, self.temperature)
+        found: dict[str, Any] = {
+            "validation_loss": negative_log_likelihood(logits, truth, self.temperature),
+            "calibration_error": expected_calibration_error(chances, truth),
+        }
+        if kind == "several":
+            scores = several_scores(truth, (logits > 0).astype(np.float32))
+        else:
+            confusion = confusion_matrix(truth, logits.argmax(axis=1), len(classes))
+            scores = class_scores(confusion)
+            found["confusion"] = confusion.tolist()
+        columns = (scores.precision, scores.recall, scores.f1, scores.support)
+        found["classes"] = {
+            name: {"precision": float(p), "recall": float(r), "f1": float(f), "examples": int(n)}
+            for name, p, r, f, n in zip(classes, *columns, strict=True)
+        }
+        return found

@@ -1,0 +1,69 @@
+"""The pages beside a model that came from elsewhere or goes there: what it is, and how it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.models import Layout
+from weft.tasks.purpose import purpose
+from weft.tasks.run import Run
+
+TAGS = {"generate": "text-generation", "fill": "fill-mask", "classify": "text-classification"}
+KINDS = {
+    "generate": "A language model",
+    "fill": "A model that fills gaps in text",
+    "classify": "A model that sorts texts",
+    "read": "A model that reads text",
+}
+USES = {
+    "generate": """    weft generate {path} "Once upon a time"     # let it write
+    weft evaluate {path} book.txt               # measure it on a text
+""",
+    "fill": """    weft fill {path} "The cat sat on the [MASK]."     # let it guess
+    weft train classify FILE.csv --from {path}        # train it to sort texts
+""",
+    "classify": """    weft classify {path} "What a lovely day."     # let it sort a text
+""",
+    "read": """    weft embed {path} "What a lovely day."           # a vector for a text
+    weft train classify FILE.csv --from {path}       # train it to sort texts
+""",
+}
+
+
+def first_use(task: str, path: str) -> str:
+    """The command to try first."""
+    return USES[task].splitlines()[0].split("  #")[0].strip().format(path=path)
+
+
+def imported_readme(path: Path, source: str, layout: Layout, task: str) -> str:
+    """What a run that was imported says of itself."""
+    return f"""# {path.name}
+
+A model imported by Weft from `{source}`, where it is written as {layout.name}. Its sizes are in `config.json`.
+
+{USES[task].format(path=path)}
+It was not trained here, so there is nothing to resume.
+"""
+
+
+def model_card(target: Path, run: Run, layout: Layout, left_out: Sequence[str] = ()) -> str:
+    """What an exported folder says of itself, as Hugging Face's hub reads it."""
+    config = run.model_config
+    task, auto = purpose(config), layout.auto_class(config)
+    depth, width = getattr(config, "depth", "?"), getattr(config, "width", "?")
+    tokenizer = f'\n    tokenizer = AutoTokenizer.from_pretrained("{target}")' if run.has_tokenizer else ""
+    notes = "".join(f"\nLeft out: {what}.\n" for what in left_out)
+    return f"""---
+library_name: transformers
+pipeline_tag: {TAGS.get(task, "feature-extraction")}
+---
+# {target.name}
+
+{KINDS[task]} made with Weft: {depth} layers of width {width}, written in the layout of {layout.name}.
+`certificate.json` says how exactly this folder gives the same numbers as the run it was made from.
+{notes}
+    from transformers import {auto}, AutoTokenizer
+
+    model = {auto}.from_pretrained("{target}"){tokenizer}
+"""

@@ -1,0 +1,147 @@
+"""The same input for two programs, and what each of them makes of it: for models that write, and that read."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import DataError, UnsupportedError
+from weft.models import BERT, BERTConfig, ModelConfig
+from weft.models.bert import ClassesConfig, MaskedConfig
+from weft.text import Tokenizer
+from weft.text.special import ROLES
+
+Results = dict[str, Tensor]
+TEXTS = (
+    "Once upon a time, there was a model.",
+    "  two  spaces,\ttabs\r\nand\n\nlines  ",
+    "naïve Ærøskøbing — Привет, 你好, مرحبا, 👩‍👩‍👧 e\u0301",
+    "def f(x):\n    return x**2 + 3.14159  # 100%",
+    "",
+)
+
+
+class WritingProbe:
+    """A few rows of ids, always the same ones, from all over the vocabulary; the logits of each token count."""
+
+    def __init__(self, vocab_size: int, max_length: int) -> None:
+        self.rows = [_tokens(n, vocab_size)[None] for n in _lengths(max_length)]
+        self.tokens = sum(row.shape[1] for row in self.rows)
+
+    def ours(self, model: nn.Module) -> Results:
+        """Our logits."""
+        return {"logits": torch.cat([model(row)[0] for row in self.rows])}
+
+    def theirs(self, model: Any) -> Results:
+        """The logits of a model of transformers."""
+        return {"logits": torch.cat([model(row).logits[0] for row in self.rows])}
+
+
+class ReadingProbe:
+    """Such rows as one batch with padding, each with all its segments; states and what the head says count."""
+
+    def __init__(self, config: BERTConfig) -> None:
+        lengths = torch.tensor(_lengths(config.max_length))[:, None]
+        places, longest = torch.arange(int(lengths.max())), int(lengths.max())
+        self.keep = places < lengths
+        rows = torch.stack([_tokens(longest, config.vocab_size, int(n)) for n in lengths])
+        self.ids = rows  # what stands in the padding is a token like any other, and must not matter
+        self.segments = (places * config.segments // lengths).clamp(max=config.segments - 1)
+        self.tokens = int(self.keep.sum())
+
+    def ours(self, model: nn.Module) -> Results:
+        """States of the real tokens, and every logit."""
+        assert isinstance(model, BERT)
+        hidden, head = model(self.ids, self.segments, self.keep), model.config.head
+        found: Results = {"states": hidden[self.keep]}
+        if head.kind == "pooled":
+            found["pooled"] = model.pooled(hidden)
+        if isinstance(head, MaskedConfig):
+            found["masked_logits"] = model.masked_logits(hidden[self.keep])
+        if head.pairs:
+            found["pair_logits"] = model.pair_logits(hidden)
+        if isinstance(head, ClassesConfig):
+            found["class_logits"] = model.class_logits(hidden)
+        return found
+
+    def theirs(self, model: Any) -> Results:
+        """The same of a model of transformers, whatever its class calls it."""
+        given = {"attention_mask": self.keep.long(), "token_type_ids": self.segments}
+        answer = model(self.ids, **given, output_hidden_states=True)
+        found: Results = {"states": answer.hidden_states[-1][self.keep]}
+        kind = type(model).__name__
+        if kind == "BertForPreTraining":
+            found |= {
+                "masked_logits": answer.prediction_logits[self.keep],
+                "pair_logits": answer.seq_relationship_logits,
+            }
+        elif kind == "BertForMaskedLM":
+            found["masked_logits"] = answer.logits[self.keep]
+        elif kind == "BertForNextSentencePrediction":
+            found["pair_logits"] = answer.logits
+        elif kind == "BertForSequenceClassification":
+            found["class_logits"] = answer.logits
+        else:
+            found["pooled"] = answer.pooler_output
+        return found
+
+
+Probe = WritingProbe | ReadingProbe
+
+
+def probe_for(config: ModelConfig) -> Probe:
+    """The input that shows what a model of this kind does."""
+    if isinstance(config, BERTConfig):
+        return ReadingProbe(config)
+    return WritingProbe(getattr(config, "vocab_size", 1), getattr(config, "max_length", 64))
+
+
+def _lengths(max_length: int) -> list[int]:
+    return sorted({1, min(7, max_length), min(64, max_length)})
+
+
+def _tokens(count: int, vocab_size: int, salt: int | None = None) -> Tensor:
+    return (torch.arange(count) * 7919 + 13 * (count if salt is None else salt)) % vocab_size
+
+
+# -- tokenizers -------------------------------------------------------------------------------
+
+
+def compare_tokenizers(ours: Tokenizer, theirs: Any, *, writes: bool) -> dict[str, int]:
+    """How many texts and pairs were found to have the same ids; `DataError` at the first that has others."""
+    for text in TEXTS:
+        _same(
+            f"the ids for {text[:30]!r}",
+            theirs(text, add_special_tokens=False)["input_ids"],
+            ours.encode(text).tolist(),
+        )
+    end = ours.special.end if writes or ours.special.end != ours.special.separate else None
+    for role, name in ROLES.items():
+        expected = end if role == "end" else getattr(ours.special, role)
+        if role == "end" or expected is not None:
+            _same(f"the {name}", getattr(theirs, f"{name}_id"), expected)
+    return {"texts_tokenised": len(TEXTS)} | ({} if writes else _compare_pairs(ours, theirs))
+
+
+def _compare_pairs(ours: Tokenizer, theirs: Any) -> dict[str, int]:
+    """Texts alone and by two, with the special tokens around them and their segments."""
+    pairs: list[tuple[str, str | None]] = [*((text, None) for text in TEXTS), *pairwise(TEXTS)]
+    try:
+        joined = ours.encode_pairs(pairs)
+    except UnsupportedError:  # it has no tokens to join texts with, or a stranger's way to do it
+        return {}
+    for (first, second), (ids, segments) in zip(pairs, joined, strict=True):
+        # as lists: a call with one pair of texts forgets the second if it is empty
+        found = theirs([first], None if second is None else [second])
+        what = f"{first[:20]!r} and {second[:20]!r}" if second is not None else repr(first[:30])
+        _same(f"the ids for {what} with special tokens", found["input_ids"], [ids.tolist()])
+        _same(f"the segments for {what}", found.get("token_type_ids"), [segments.tolist()])
+    return {"pairs_tokenised": len(pairs)}
+
+
+def _same(what: str, found: Any, expected: Any) -> None:
+    if found != expected:
+        raise DataError(f"opened by transformers, the tokenizer gives {what} in another way")

@@ -1,0 +1,111 @@
+"""What a task is: which settings it has, how its data are read and planned for, and what is then trained.
+
+A task is a file with one class here; the flow around it (`flow.py`: begin, resume, train further) and the run
+itself (`job.py`) are the same for all.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from weft.config import Config
+from weft.errors import ConfigError, did_you_mean
+from weft.models import ModelConfig, preset
+from weft.tasks.job import Job, Report
+from weft.tasks.request import Request
+from weft.tasks.run import Run
+from weft.tasks.settings import HOMES, RunConfig
+from weft.tasks.sources import DataConfig
+from weft.tasks.start import Start
+from weft.text import Tokenizer, TokenizerConfig
+from weft.training import Ranks, TrainingConfig
+
+
+class Prepared(ABC):
+    """Data and settings of one run, ready to be trained."""
+
+    config: RunConfig
+    tokenizer: Tokenizer
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The plan in numbers, for people and programs."""
+
+    def warnings(self, plan: dict[str, Any]) -> list[str]:
+        """What the plan already tells about the result."""
+        return []
+
+    @abstractmethod
+    def job(self, sample: str | None = None) -> Job:
+        """What there is to do; `sample` is what the model is to show before and after."""
+
+
+class Task(ABC):
+    """One verb of `weft train`.
+
+    family      the model when none is named
+    tokenizer   the tokenizer when none is named
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    families: ClassVar[tuple[str, ...]]
+    tokenizer: ClassVar[str] = "bpe"
+    settings: ClassVar[type[RunConfig]]
+    data: ClassVar[type[DataConfig]] = DataConfig
+    objective: ClassVar[type[Config] | None] = None
+
+    def check(self, request: Request) -> None:
+        """Refuse what cannot be before anything is read."""
+        request.check()
+        if request.start is None:
+            self.check_tokenizer(request.apply("tokenizer", TokenizerConfig.pick(request.tokenizer or self.tokenizer)))
+            name = request.model or self.family
+            family, fields = preset(name)
+            self.check_family(name, family)
+            request.apply("model", ModelConfig.pick({"kind": family, "vocab_size": 512, **fields}))
+        elif request.tokenizer or request.model or request.says("tokenizer"):
+            raise ConfigError(
+                f"--from {request.start} with a model or tokenizer of its own",
+                expected="neither: both come with the weights",
+            )
+        request.training_config(TrainingConfig(steps=1, batch=1))
+        request.data_config(self.data)
+        if self.objective is not None:
+            request.apply("objective", self.objective())
+        elif request.says("objective"):
+            raise ConfigError(f"settings of an objective for {self.name}", expected="none: there is nothing to choose")
+
+    def check_family(self, name: str, family: str) -> None:
+        """Refuse a model that cannot do it."""
+        if family not in self.families:
+            raise ConfigError(
+                f"--model {name} is a {family}: not for {self.name}", expected=f"one of {', '.join(self.families)}"
+            )
+
+    def check_tokenizer(self, config: TokenizerConfig) -> None:
+        """Refuse a tokenizer that cannot do it; most can."""
+        assert config.kind
+
+    @abstractmethod
+    def check_start(self, run: Run) -> None:
+        """Refuse a model to begin from that cannot do it."""
+
+    @abstractmethod
+    def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Prepared:
+        """Read the data and plan."""
+
+    @abstractmethod
+    def reopen(self, config: Any, tokenizer: Tokenizer, report: Report) -> Prepared:
+        """Read the data of a recorded plan again; a change in them is an error."""
+
+
+def find_task(name: str) -> Task:
+    """The task of this name."""
+    if name not in HOMES:
+        raise ConfigError(f"the task {name!r} does not exist yet", advice=did_you_mean(name, HOMES))
+    found = importlib.import_module(f"weft.tasks.{name}").TASK
+    assert isinstance(found, Task)
+    return found
