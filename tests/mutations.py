@@ -20,6 +20,7 @@ WRITING = [f"tests/generation/test_{name}.py" for name in ("generate", "sampling
 TESTS = {
     "blocks": ["tests/blocks", "tests/conformance", "tests/parity/test_torch.py", "tests/analysis"],
     "generation": WRITING,
+    "tasks": ["tests/tasks/test_transfer.py"],
     "loops": ["tests/generation/test_packing.py"],  # these compile for some seconds
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
@@ -40,6 +41,10 @@ class Mutant:
 
 def writing(name: str, file: str, old: str, new: str) -> Mutant:
     return Mutant(name, file, old, new, "generation")
+
+
+def transfer(name: str, file: str, old: str, new: str) -> Mutant:
+    return Mutant(f"transfer: {name}", file, old, new, "tasks")
 
 
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
@@ -130,6 +135,16 @@ MUTANTS = [
     writing("loop of several rows: the odd one", "kernels.py", "(count + 1) // 2", "count // 2"),
     writing("loop of attention: the wrong head", "kernels.py", "group = head // share", "group = head % groups"),
     writing("loop of attention: one key too few", "kernels.py", "for s in range(length):\n            weight", "for s in range(length - 1):\n            weight"),
+    transfer("bits are not compared", "certificate.py", "if different:", "if False:"),
+    transfer("settings are not compared", "certificate.py", "if folder.layout.settings(folder.config) != folder.layout.settings(config):", "if False:"),
+    transfer("any difference will do", "certificate.py", "if not apart <= TOLERANCE", "if not apart <= 1e9 + TOLERANCE"),
+    transfer("heads may differ in size only", "certificate.py", "for name, values in ours.items():\n        apart", "for name, values in list(ours.items())[:1]:\n        apart"),
+    transfer("segments are all alike", "probes.py", "(places * config.segments // lengths).clamp(max=config.segments - 1)", "(0 * places * lengths)"),
+    transfer("no padding", "probes.py", "self.keep = places < lengths", "self.keep = places < 99 + lengths"),
+    transfer("pairs are not compared", "probes.py", "({} if writes else _compare_pairs(ours, theirs))", "{}"),
+    transfer("special tokens are not compared", "probes.py", 'if role == "end" or expected is not None:', "if False:"),
+    transfer("a trunk is said to fill", "purpose.py", 'isinstance(config.head, MaskedConfig) else "read"', 'isinstance(config.head, MaskedConfig) else "fill"'),
+    transfer("the temperature is kept quiet", "transfer.py", "if temperature == 1:", "if True:"),
 ]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_snippets_run(page, desk, monkeypatch):
 
     def quick(task, data, **options):
         options.pop("minutes", None)
-        tiny = {"model.width": 16, "model.depth": 1, "model.max_length": 16, "model.attention.heads": 2}
+        tiny = {"model.width": 16, "model.depth": 1, "model.max_length": 32, "model.attention.heads": 2}
         return real(task, data, steps=3, tokenizer="characters", set=tiny, threads=1, **options)
 
     monkeypatch.setattr(weft, "train", quick, raising=False)
@@ -83,7 +83,7 @@ def commands(page):
 SMALL = ["--steps", "3", "--tokenizer", "characters"]
 SMALL += [
     word
-    for size in ("width=16", "depth=1", "max_length=16", "attention.heads=2")
+    for size in ("width=16", "depth=1", "max_length=32", "attention.heads=2")
     for word in ("--set", "model." + size)
 ]
 

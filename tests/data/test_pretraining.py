@@ -27,7 +27,8 @@ DOCUMENT_OF = np.repeat(np.arange(TEXT.document_count), np.diff(TEXT.documents))
 
 def samples(*tasks, length=64, seed=0, text=TEXT, pairs=None, **masking):
     pairs = PAIRS if pairs is None and "entailment" in tasks else pairs
-    return PretrainingSamples(text, MARKS, length, tasks=tasks, seed=seed, masking=Masking(**masking), pairs=pairs)
+    known = marks(max(SIZE, FIRST + len(text.ids)))
+    return PretrainingSamples(text, known, length, tasks=tasks, seed=seed, masking=Masking(**masking), pairs=pairs)
 
 
 def several(made, epochs=3):
@@ -223,6 +224,18 @@ def test_next_sentence_is_not_given_away_by_lengths():
     assert np.mean(cut) < 0.02  # both end with a sentence
 
 
+def test_a_false_partner_is_about_as_long_as_the_true_one():
+    text = numbered(200, sentences=(2, 3))  # two sentences each: the true partner is the second
+    row = several(samples("next-sentence", text=text), 3)
+    answers, lengths = labels(row, "next-sentence"), np.diff(text.sentences)
+    apart = []
+    for number, a, b in texts(row):
+        if answers[number]:
+            true = lengths[np.searchsorted(text.sentences, a[0] - FIRST) + 1]
+            apart.append(abs(len(b) - true))
+    assert len(apart) > 200 and np.mean(apart) < 1.5  # two sentences by chance are 7 apart
+
+
 def test_sentence_order_swaps_the_same_two():
     row = several(samples("sentence-order"), 10)
     answers = labels(row, "sentence-order")
@@ -381,7 +394,7 @@ def test_labels_hold_in_the_text_itself(kind):
     documents = raw_text()
     text = "\n\n".join(" ".join(lines) for lines in documents)
     special = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
-    tokenizer = TokenizerConfig.pick(kind).train([text], special=special)
+    tokenizer = TokenizerConfig.pick(kind).train([text, text.replace(" ", "\n")] * 2, special=special)
     found = tokenise_sentences(Corpus.of_text(text), tokenizer)
     made = PretrainingSamples(
         found, Marks.of(tokenizer), 300 if kind == "characters" else 80, tasks=("next-sentence", "inversion")
@@ -392,7 +405,10 @@ def test_labels_hold_in_the_text_itself(kind):
     for number, length in zip(row.numbers.tolist(), row.lengths.tolist(), strict=True):
         ids, segments = row.tokens[at : at + length], row.segments[at : at + length]
         at += length
-        a, b = plainly(tokenizer.decode(ids[segments == 0][1:-1])), plainly(tokenizer.decode(ids[segments == 1][:-1]))
+        written = [tokenizer.decode(part) for part in (ids[segments == 0][1:-1], ids[segments == 1][:-1])]
+        if kind in ("words", "characters") and number % 2 == 0:
+            assert [part.strip() for part in written] == written  # no space tells where in a document it stood
+        a, b = map(plainly, written)
         if number % 2 == 0:
             follows = any(f"{a} {b}" in whole for whole in plain)
             assert follows == (answers[number] == 0), (a, b)

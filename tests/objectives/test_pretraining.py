@@ -16,7 +16,7 @@ from weft.objectives import ObjectiveConfig, PretrainingBatch, part_metrics, pre
 from weft.training import AdamWConfig
 
 TEXT = numbered(12, sentences=(2, 5), tokens=(5, 12))
-SIZE = FIRST + len(TEXT.ids)
+SIZE = FIRST + 800
 PAIRS = LabelledPairs(
     ids=np.arange(FIRST, FIRST + 60).astype(np.uint32),
     words=np.ones(60, dtype=bool),
@@ -27,9 +27,9 @@ PAIRS = LabelledPairs(
 LENGTH = 40
 
 
-def setup(*tasks, dtype=torch.float64, start=0.1, **fields):
+def setup(*tasks, dtype=torch.float64, start=0.1, text=TEXT, **fields):
     config = ObjectiveConfig(tasks=tasks, **fields)
-    made = PretrainingSamples(TEXT, marks(SIZE), LENGTH, tasks=tasks, masking=config.masking, pairs=PAIRS)
+    made = PretrainingSamples(text, marks(SIZE), LENGTH, tasks=tasks, masking=config.masking, pairs=PAIRS)
     torch.manual_seed(1)
     head = config.head(classes=3)
     model = BERTConfig(vocab_size=SIZE, width=16, depth=2, max_length=LENGTH, head=head).build().to(dtype)
@@ -107,8 +107,8 @@ def test_the_loss_begins_where_chance_is():
 
 def test_one_batch_can_be_learned_by_heart():
     _, model, make = setup(*TASKS, dtype=torch.float32, start=0)
-    batch, rule = make(range(12)), AdamWConfig(learning_rate=0.01, weight_decay=0.0).build(model)
-    for _ in range(100):
+    batch, rule = make(range(8)), AdamWConfig(learning_rate=0.01, weight_decay=0.0).build(model)
+    for _ in range(160):
         rule.zero_grad()
         summed, count, parts = pretraining_loss(model, batch)
         (summed / count).backward()
@@ -127,13 +127,14 @@ def test_logits_are_computed_for_hidden_tokens_alone():
 
 
 def test_the_weight_makes_it_berts_sum_of_two_means():
-    config, model, make = setup("masked", "next-sentence")
+    long = numbered(6, sentences=(40, 41), tokens=(2, 4))
+    config, model, make = setup("masked", "next-sentence", text=long)
     batch = make(range(40))
     summed, count, parts = pretraining_loss(model, batch)
     masked, pairs = (float(parts[name][0]) / parts[name][2] for name in ("masked", "next-sentence"))
     assert config.weight(LENGTH) == pytest.approx(0.15 * LENGTH)
     assert summed.item() / count == pytest.approx(masked + pairs * config.weight(LENGTH) * 40 / count)
-    assert 0.8 < config.weight(LENGTH) * 40 / count < 1.6
+    assert 0.8 < config.weight(LENGTH) * 40 / count < 1.35  # texts are not always full
     assert ObjectiveConfig(tasks=("masked", "inversion"), pair_weight=2).weight(LENGTH) == 2
     assert ObjectiveConfig(tasks=("inversion",)).weight(LENGTH) == 1
 

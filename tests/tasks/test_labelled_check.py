@@ -10,6 +10,9 @@ from weft.data.columns import Columns
 from weft.errors import ConfigError, DataError
 from weft.tasks import token_lengths
 from weft.tasks.labelled_check import check_labelled
+from weft.tasks.preparation import ENCODER_TOKENS
+from weft.tasks.tables import TableConfig, read_tables
+from weft.tasks.vocabulary import encoder_tokenizer_fields
 from weft.text import TokenizerConfig
 
 WORDS = ["good", "bad", "film", "the", "a", "of", "was", "is", "plot", "actor", "slow", "fast", "fun", "dull", "very"]
@@ -221,3 +224,15 @@ def test_the_findings_as_json(tmp_path):
     assert found["test"]["leakage"]["train"] == {"examples": 0, "same_label": 0, "other_label": 0}
     assert found["train"]["balance"] == {"positive": 150, "negative": 50}
     assert found["train"]["cut"] == {"128": 0, "256": 0, "512": 0}
+
+
+@pytest.mark.parametrize("kind", [None, "bpe"])
+def test_the_vocabulary_is_the_one_that_training_learns(tmp_path, kind):
+    train, dev = two_classes(tmp_path / "train.csv"), two_classes(tmp_path / "dev.csv", 40, seed=1)
+    tables = read_tables(TableConfig(train=(train,), validation=(dev,)))
+    config = TokenizerConfig.pick(encoder_tokenizer_fields(kind, tables.config.characters))
+    learned = config.train([part for parts in tables.train.inputs() for part in parts], special=ENCODER_TOKENS)
+    found = check_labelled([train], [dev], tokenizer=kind)
+    assert (found.tokenizer, found.vocab_size) == (learned.kind, learned.vocab_size)
+    lengths = [len(ids) for ids, _ in learned.encode_pairs([(text, None) for text in tables.validation.texts])]
+    assert found.parts["validation"].tokens["longest"] == max(lengths)

@@ -59,7 +59,7 @@ def test_titles_of_wikitext_begin_documents_and_blank_lines_then_do_not():
         ["= Two =", "Another ."],
     ]
     inside = "The sum\n = x = \nis wrong.\n\nNext document."  # a line in a paragraph is no title
-    assert len(split_documents(inside)) == 2
+    assert split_documents(inside) == [["The sum", "= x =", "is wrong."], ["Next document."]]
 
 
 def test_files_end_documents_and_titles_end_with_their_file():

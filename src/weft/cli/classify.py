@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from weft.cli import options
 from weft.cli.streams import groups, lines_from, open_run, output_to
 from weft.errors import ConfigError
 
@@ -23,7 +25,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def classify(
-    run: Annotated[str, typer.Argument(help="A run, or a Hugging Face folder.")],
+    run: options.RunOrFolder,
     text: Annotated[
         list[str] | None, typer.Argument(help="Texts; for a run that compares two, one after the other. - is stdin")
     ] = None,
@@ -35,18 +37,18 @@ def classify(
     ] = None,
     column: Annotated[str | None, typer.Option("--text", help="The column of the text. Default: as learned")] = None,
     pair: Annotated[str | None, typer.Option(help="The column of the second text. Default: as learned")] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each text.")] = False,
+    threads: options.Threads = None,
+    as_json: options.ObjectEach = False,
 ) -> None:
     """Say what texts are, with probabilities.
 
     Example:  weft classify runs/classify-reviews-1 "I liked every minute of it"
     """
     from weft.tasks.classifying import Classifier
-    from weft.tasks.sources import is_table
+    from weft.tasks.sources import are_tables
 
     with ExitStack() as files:
-        from_table = input_ is not None and is_table([input_])
+        from_table = input_ is not None and are_tables([input_])
         if from_table and text:
             raise ConfigError("texts and --input", expected="one of them")
         lines = None if from_table else lines_from(text, input_, files)
@@ -57,10 +59,11 @@ def classify(
         else:
             assert lines is not None
             rows, title = _from_lines(classifier, lines), ["text", "pair"] if classifier.is_paired else ["text"]
-        if text and output is None and not as_json:
+        if text and text != ["-"] and output is None and not as_json:
             _show(list(rows))
             return
-        _write(rows, title, output_to(output, files), _form(output, as_json=as_json))
+        form, said = _form(output, as_json=as_json), "predicted" if from_table else "label"
+        _write(rows, title, output_to(output, files), form, said)
 
 
 Rows = Iterator[tuple[list[str], "Answer"]]
@@ -74,7 +77,8 @@ def _from_lines(classifier: Classifier, lines: Iterator[str]) -> Rows:
         inputs: list[Any] = group
         if classifier.is_paired:
             if len(group) % 2:
-                raise ConfigError(f"{len(group)} texts for a run that compares two", expected="two for each answer")
+                given = "one text" if len(group) == 1 else f"{len(group)} texts"
+                raise ConfigError(f"{given} for a run that compares two", expected="two for each answer")
             inputs = list(zip(group[::2], group[1::2], strict=True))
         for given, answer in zip(inputs, classifier.answers(inputs), strict=True):
             yield [given] if isinstance(given, str) else list(given), answer
@@ -110,15 +114,17 @@ def _label(answer: Answer) -> str:
     return answer.label if isinstance(answer.label, str) else "|".join(answer.label)
 
 
-def _write(rows: Rows, title: list[str], file: TextIO, form: str) -> None:
-    """One line for each text, in order, as soon as it is known."""
+def _write(rows: Rows, title: list[str], file: TextIO, form: str, said: str) -> None:
+    """One line for each text, in order, as soon as it is known; `said` is the name of the answer in JSON."""
     added = [_free(name, title) for name in ("predicted", "probability")]
+    first = list(itertools.islice(rows, 1))  # what cannot be classified is told before anything is written
     if form in DELIMITERS.values():
         file.write(_line([*title, *added], form))
-    for cells, answer in rows:
+    for cells, answer in itertools.chain(first, rows):
         chance = "" if answer.probability is None else f"{answer.probability:.6f}"
         if form == "json":
-            file.write(json.dumps(dict(zip(title, cells, strict=True)) | answer.to_dict(), ensure_ascii=False) + "\n")
+            told = {_free(said if name == "label" else name, title): value for name, value in answer.to_dict().items()}
+            file.write(json.dumps(dict(zip(title, cells, strict=True)) | told, ensure_ascii=False) + "\n")
         elif form == "lines":
             file.write("\t".join(part for part in (_label(answer), chance) if part) + "\n")
         else:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from weft.cli.streams import groups, lines_from, open_run, output_to
-from weft.errors import DataError
+from weft.cli import options
+from weft.cli.streams import check_free, groups, lines_from, open_run, output_to
 
 if TYPE_CHECKING:
     from weft.tasks.embedding import Embedder
@@ -22,13 +22,13 @@ SHOWN = 4  # numbers of a vector that a person is shown
 
 
 def embed(
-    run: Annotated[str, typer.Argument(help="A run, or a Hugging Face folder.")],
+    run: options.RunOrFolder,
     text: Annotated[list[str] | None, typer.Argument(help="Texts; - is stdin, a text on each line.")] = None,
     pool: Annotated[str, typer.Option(help="mean of all tokens, or the state of the first or last one.")] = "mean",
-    input_: Annotated[str | None, typer.Option("--input", help="A file with a text on each line; - is stdin.")] = None,
+    input_: options.Lines = None,
     output: Annotated[str | None, typer.Option(help="A file: .npy, .jsonl, or lines of numbers with tabs.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each text.")] = False,
+    threads: options.Threads = None,
+    as_json: options.ObjectEach = False,
 ) -> None:
     """Turn texts into vectors: near each other where texts are alike.
 
@@ -39,12 +39,12 @@ def embed(
     with ExitStack() as files:
         lines = lines_from(text, input_, files)
         array = output is not None and Path(output).suffix == ".npy"
-        if array and output is not None and Path(output).exists():
-            raise DataError(f"{output} is there already", advice="choose another --output")
+        if array and output is not None:
+            check_free(output)
         embedder = Embedder(open_run(run, threads), cast("Any", pool))
         found = _vectors(embedder, lines)
         if array and output is not None:
-            _save(output, found)
+            _save(output, found, embedder.width)
             return
         if text and output is None and not as_json and sys.stdout.isatty():
             _show(list(found))
@@ -61,14 +61,14 @@ def _vectors(embedder: Embedder, lines: Iterator[str]) -> Iterator[tuple[str, li
         yield from zip(group, embedder.vectors(group).tolist(), strict=True)
 
 
-def _save(path: str, found: Iterator[tuple[str, list[float]]]) -> None:
+def _save(path: str, found: Iterator[tuple[str, list[float]]], width: int) -> None:
     """All vectors as one array (N, width), which numpy opens."""
     import numpy as np
 
-    vectors = np.array([vector for _, vector in found], dtype=np.float32)
+    vectors = np.array([vector for _, vector in found], dtype=np.float32).reshape(-1, width)
     with Path(path).open("xb") as file:
-        np.save(file, vectors, allow_pickle=False)
-    typer.echo(f"{len(vectors)} vectors of {vectors.shape[-1]} numbers in {path}", err=True)
+        np.lib.format.write_array(file, vectors)
+    typer.echo(f"{len(vectors)} vectors of {width} numbers in {path}", err=True)
 
 
 def _show(found: list[tuple[str, list[float]]]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import options
 from weft.cli.streams import groups, lines_from, open_run, output_to
 
 if TYPE_CHECKING:
@@ -18,14 +19,14 @@ AT_ONCE = 64
 
 
 def fill(
-    run: Annotated[str, typer.Argument(help="A run, or a Hugging Face folder.")],
+    run: options.RunOrFolder,
     text: Annotated[list[str] | None, typer.Argument(help="Texts with gaps, written [MASK]; - is stdin.")] = None,
     top: Annotated[int, typer.Option(help="Candidates for each gap.")] = 5,
     mask: Annotated[str, typer.Option(help="How a gap is written.")] = "[MASK]",
-    input_: Annotated[str | None, typer.Option("--input", help="A file with a text on each line; - is stdin.")] = None,
+    input_: options.Lines = None,
     output: Annotated[str | None, typer.Option(help="A file for the filled texts, a line each.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each text.")] = False,
+    threads: options.Threads = None,
+    as_json: options.ObjectEach = False,
 ) -> None:
     """Say what may stand in the gaps of a text, with probabilities.
 
@@ -41,7 +42,7 @@ def fill(
             for found in filler.fill(group, top=top, mask=mask):
                 if as_json:
                     file.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
-                elif text and output is None:
+                elif text and text != ["-"] and output is None:
                     _show(found)
                 else:
                     file.write(found.best.replace("\n", "\\n") + "\n")

@@ -56,8 +56,26 @@ def lines_from(words: list[str] | None, path: str | None, files: ExitStack) -> I
 
 
 def output_to(path: str | None, files: ExitStack) -> TextIO:
-    """A new file, or stdout."""
-    return sys.stdout if path is None else files.enter_context(open_file(path, "x"))
+    """A new file, or stdout; a file into which nothing could be written does not stay."""
+    if path is None:
+        return sys.stdout
+    file = open_file(path, "x")
+
+    def close(kind: object, *_: object) -> None:
+        file.close()
+        if kind is not None and not Path(path).stat().st_size:
+            Path(path).unlink()
+
+    files.push(close)
+    return file
+
+
+def check_free(path: str) -> None:
+    """Refuse a place for a new file before any work is done for it."""
+    if Path(path).exists():
+        raise DataError(f"{path} is there already", advice="choose another --output")
+    if not Path(path).parent.is_dir():
+        raise DataError(f"{path} cannot be opened: there is no folder {Path(path).parent}")
 
 
 def open_file(path: str, mode: Literal["r", "x"]) -> TextIO:

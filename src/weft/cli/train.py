@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from weft.cli import options
 from weft.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,57 +31,29 @@ STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
 
 def train(
     context: typer.Context,
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TASK] DATA…",
-            help="generate or fill, then text files or folders; classify, then tables (.csv .tsv .jsonl); or demo",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="gpt or bert (sized by the plan), or a named size: gpt-small, gpt2, bert-base. Default: by task"
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(help="characters, words, bytes, bpe or wordpiece. Default: bpe to write, wordpiece to read"),
-    ] = None,
-    text: Annotated[str | None, typer.Option(help="The column of the text in a table. Default: found")] = None,
-    pair: Annotated[str | None, typer.Option(help="The column of a second text. Default: found")] = None,
-    label: Annotated[str | None, typer.Option(help="The column of the label. Default: found")] = None,
-    pairs: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="fill: labelled pairs for the objective `entailment`.")
-    ] = None,
-    validation: Annotated[list[str] | None, typer.Option(help="Data to hold out instead of a tenth.")] = None,
-    test: Annotated[
-        list[str] | None, typer.Option(help="Data to measure the best weights on, at the very end.")
-    ] = None,
-    from_: Annotated[
-        str | None, typer.Option("--from", metavar="RUN|HF_DIR", help="Begin with the weights of another model.")
-    ] = None,
-    freeze: Annotated[
-        str | None, typer.Option(metavar="N|embeddings", help="What keeps its weights: the first N layers.")
-    ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Plan for this time. Default: 5; a table is read a few times")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Train this many steps.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Read the data this many times.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed, another run. Default: 0")] = None,
-    out: Annotated[str | None, typer.Option(help="Directory of the run. Default: runs/TASK-NAME-N")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: cuda if there is one")] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads. Default: all")] = None,
-    sample: Annotated[
-        str | None, typer.Option(metavar="PROMPT", help="Show what the model writes after it, before and after.")
-    ] = None,
-    config: Annotated[
-        str | None, typer.Option(metavar="RECIPE.toml", help="Settings from a file; options win over it.")
-    ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")] = False,
+    data: options.Words = None,
+    model: options.Model = None,
+    tokenizer: options.TokenizerKind = None,
+    text: options.TextColumn = None,
+    pair: options.PairColumn = None,
+    label: options.LabelColumn = None,
+    pairs: options.LabelledPairs = None,
+    validation: options.Validation = None,
+    test: options.Test = None,
+    from_: options.From = None,
+    freeze: options.Freeze = None,
+    minutes: options.Minutes = None,
+    steps: options.Steps = None,
+    epochs: options.Epochs = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    sample: options.SamplePrompt = None,
+    config: options.RecipeFile = None,
+    set_: options.Settings = None,
+    dry_run: options.DryRun = False,
+    as_json: options.Events = False,
 ) -> None:
     """Train a model on your own texts or tables.
 
@@ -88,6 +63,8 @@ def train(
     """
     words = data or []
     task, words = (words[0], words[1:]) if words and words[0] in TASKS else (None, words)
+    if task is None and len(words) > 1:
+        _check_is_data(words[0])
     if not words and config is None:
         raise ConfigError(
             "no data was given", expected="text files, a folder, tables, or demo", advice="weft train demo"
@@ -97,9 +74,9 @@ def train(
     from weft.tasks.flow import train_task
     from weft.tasks.request import make_request
 
-    options = {name: tuple(given) if isinstance(given, list) else given for name, given in context.params.items()}
-    options = {"start": from_} | {name: options[name] for name in OPTIONS}
-    request = make_request(words, options, task=task, config=config, changes=parse_changes(set_ or []))
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
+    asked = {"start": from_} | {name: given[name] for name in OPTIONS}
+    request = make_request(words, asked, task=task, config=config, changes=parse_changes(set_ or []))
     request.dry_run, request.started = dry_run, STARTED
     with Reporter(as_json=as_json) as reporter:
         run, outcome = train_task(request, reporter)
@@ -108,11 +85,11 @@ def train(
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="The directory of the run.")],
+    run: options.RunDirectory,
     minutes: Annotated[float | None, typer.Option(help="Train a finished run further for this time.")] = None,
     steps: Annotated[int | None, typer.Option(help="Or for this many steps.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Or for this many readings of the text.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")] = False,
+    as_json: options.Events = False,
 ) -> None:
     """Go on with a run exactly where it stopped.
 
@@ -129,10 +106,10 @@ def resume(
 
 
 def evaluate(
-    run: Annotated[str, typer.Argument(help="The directory of the run.")],
+    run: options.RunDirectory,
     data: Annotated[list[str] | None, typer.Argument(help="Other data than the run's held-out part.")] = None,
     weights: Annotated[str, typer.Option(help="Measure it with maps rounded to bf16 or int8.")] = "float32",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.OneObject = False,
 ) -> None:
     """Measure a run: nats per token and bits per byte of text, or how often it classifies right.
 
@@ -149,6 +126,13 @@ def evaluate(
 
     for line in measured(opened.task, metrics):
         typer.echo(line)
+
+
+def _check_is_data(word: str) -> None:
+    """Refuse what is no data but nearly a task."""
+    meant = difflib.get_close_matches(word, TASKS, n=1, cutoff=0.75)
+    if meant and not Path(word).exists():
+        raise ConfigError(f"{word} is no data and no task", advice=f"did you mean {meant[0]!r}?")
 
 
 def _one_of(*lengths: float | None) -> None:

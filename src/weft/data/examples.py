@@ -43,6 +43,11 @@ class Examples:
             return [(text,) for text in self.texts]
         return list(zip(self.texts, self.pairs, strict=True))
 
+    @property
+    def characters(self) -> int:
+        """Of all texts, with their partners."""
+        return sum(len(part) for parts in self.inputs() for part in parts)
+
     def keys(self) -> list[bytes]:
         """A short hash of each input, the same for texts that differ in nothing but case and spaces."""
         return [_key(parts) for parts in self.inputs()]

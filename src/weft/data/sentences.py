@@ -58,39 +58,40 @@ def tokenise_sentences(corpus: Corpus, tokenizer: Tokenizer, *, progress: Progre
     total = corpus.characters
     ids: list[NDArray[np.uint32]] = []
     documents: list[int] = []
-    done = sentences = 0
-    for group in _groups(corpus):
-        spelled = [text for document in group for text in _spaced(document, tokenizer.kind)]
-        encoded = iter(tokenizer.encode_batch(spelled))
-        for document in group:
-            found = [part for _ in document if len(part := next(encoded))]
-            if found:
-                documents.append(sentences)
-                sentences += len(found)
-                ids += found
-        done += sum(len(sentence) + 1 for document in group for sentence in document)
+    done, begins = 0, False
+    for group in _groups(corpus, tokenizer.kind):
+        encoded = tokenizer.encode_batch([text for text, _ in group])
+        for part, (_, first) in zip(encoded, group, strict=True):
+            begins = begins or first
+            if len(part):
+                if begins:
+                    documents.append(len(ids))
+                    begins = False
+                ids.append(part)
+        done += sum(len(text) for text, _ in group)
         if progress is not None:
             progress(min(done, total), total)
-    if not sentences:
+    if not ids:
         raise DataError(f"no sentence in {corpus!r} has tokens", expected="text to learn from")
     if progress is not None:
         progress(total, total)
     row = np.concatenate(ids)
     starts = np.concatenate([[0], np.cumsum([len(part) for part in ids])]).astype(np.int64)
     words = WordEdges.of(tokenizer).begins(row, starts)
-    return Sentences(row, words, starts, np.array([*documents, sentences], dtype=np.int64))
+    return Sentences(row, words, starts, np.array([*documents, len(ids)], dtype=np.int64))
 
 
-def _groups(corpus: Corpus) -> Iterator[list[list[str]]]:
-    """Documents, about a million characters at a time."""
-    group: list[list[str]] = []
+def _groups(corpus: Corpus, kind: str) -> Iterator[list[tuple[str, bool]]]:
+    """Sentences, each with whether it is the first of a document, about a million characters at a time."""
+    group: list[tuple[str, bool]] = []
     size = 0
     for document in read_documents(corpus.marked_pieces()):
-        group.append(document)
-        size += sum(map(len, document))
-        if size >= AT_ONCE:
-            yield group
-            group, size = [], 0
+        for place, text in enumerate(_spaced(document, kind)):
+            group.append((text, place == 0))
+            size += len(text)
+            if size >= AT_ONCE:
+                yield group
+                group, size = [], 0
     if group:
         yield group
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -95,9 +96,9 @@ class PretrainingBatch:
         text = TextRow(tokens, segments if config.questions else None, Unpadded(tuple(row.lengths.tolist())))
         hidden = (row.places, row.targets) if MASKED in config.tasks else (None, None)
         places, targets = (None if part is None else torch.from_numpy(part) for part in hidden)
-        questions = {
-            name: (torch.from_numpy(texts), torch.from_numpy(labels)) for name, (texts, labels) in row.questions.items()
-        }
+        none = (np.empty(0, dtype=np.int64),) * 2  # every batch names all questions: processes add up their sums
+        asked = {name: row.questions.get(name, none) for name in config.questions}
+        questions = {name: (torch.from_numpy(texts), torch.from_numpy(right)) for name, (texts, right) in asked.items()}
         return cls(text, places, targets, questions, config.weight(length))
 
     def __repr__(self) -> str:

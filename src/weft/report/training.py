@@ -12,6 +12,7 @@ from weft.checkpoints.files import read_json
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 300, 56, 36
 POINTS = 400  # of a curve; more than a screen shows
+MANY = 30  # classes; of more, the table of confusions is left out
 
 STYLE = """
 :root { color-scheme: light dark; --line: #2563c9; --dots: #c2410c; --grid: #8884; }
@@ -19,32 +20,68 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto
 svg { width: 100%; height: auto; } text { fill: currentColor; font-size: 12px; }
 table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: left; }
 td { overflow-wrap: anywhere; vertical-align: top; }
+.wide { overflow-x: auto; } .wide td { white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
+
+
+UNITS = {"generate": "nats per token", "fill": "nats", "classify": "nats per text"}
+READ = {"generate": "tokens read", "fill": "questions answered", "classify": "texts read"}
 
 
 def training_report(run: Path) -> str:
     """The page as text, from the files of the run directory."""
     config = read_json(run / "config.json")
+    task = str(config.get("task", "generate"))
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     checks = [step for step in steps if "validation_loss" in step]
-    name = html.escape(run.name)
+    name, unit = html.escape(run.name), UNITS.get(task, "nats")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{name}</title><style>{STYLE}</style></head><body>
 <h1>{name}</h1>
-<p>{len(steps):,} steps, {steps[-1]["tokens"] if steps else 0:,} tokens read. The line is the loss of each step in
-nats per token, smoothed; the dots are measured on held-out text.</p>
-{_chart(steps, checks)}
-<h2>Measured on held-out text</h2>
-{_table(["step", "loss", "bits per byte"], [[c["step"], c["validation_loss"], c.get("bits_per_byte")] for c in checks])}
-<h2>Settings</h2>
+<p>{len(steps):,} steps, {steps[-1]["tokens"] if steps else 0:,} {READ.get(task, "tokens read")}. The line is the loss
+of each step in {unit}, smoothed; the dots are measured on what was held out.</p>
+{_chart(steps, checks, unit)}
+<h2>Measured on what was held out</h2>
+{_checks(checks)}
+{_tested(run / "test.json")}<h2>Settings</h2>
 {_table(["setting", "value"], [[name, str(value)] for name, value in _flat(config)])}
 </body></html>
 """
 
 
-def _chart(steps: list[dict[str, Any]], checks: list[dict[str, Any]]) -> str:
+def _checks(checks: list[dict[str, Any]]) -> str:
+    """A row for each evaluation, with all that was measured in it."""
+    last = checks[-1] if checks else {}
+    since = list(last).index("validation_loss") if checks else 0
+    names = [name for name in list(last)[since:] if name != "seconds"]
+    heads = ["step", *(name.removeprefix("validation_").replace("_", " ") for name in names)]
+    return _table(heads, [[check["step"], *(check.get(name) for name in names)] for check in checks])
+
+
+def _tested(path: Path) -> str:
+    """What the test at the end found: all numbers, then each class and what it was taken for."""
+    if not path.exists():
+        return ""
+    found = read_json(path)
+    numbers = [[name.replace("_", " "), value] for name, value in found.items() if isinstance(value, int | float)]
+    page = f"<h2>The test at the end</h2>\n{_table(['measure', 'value'], numbers)}\n"
+    classes = found.get("classes")
+    if isinstance(classes, dict) and classes:
+        heads = ["class", "precision", "recall", "F1", "examples"]
+        keys = ("precision", "recall", "f1", "examples")
+        page += "<h3>Each class</h3>\n"
+        page += _table(heads, [[name, *(scores.get(key) for key in keys)] for name, scores in classes.items()]) + "\n"
+    confusion = found.get("confusion")
+    if isinstance(confusion, list) and isinstance(classes, dict) and len(classes) <= MANY:
+        page += "<h3>Which class (row) was taken for which (column)</h3>\n"
+        rows = [[name, *row] for name, row in zip(classes, confusion, strict=True)]
+        page += f'<div class="wide">{_table(["", *classes], rows)}</div>\n'
+    return page
+
+
+def _chart(steps: list[dict[str, Any]], checks: list[dict[str, Any]], unit: str) -> str:
     if len(steps) < 2:
         return "<p>Too few steps for a curve.</p>"
     curve = _smooth([step["loss"] for step in steps])
@@ -62,7 +99,7 @@ def _chart(steps: list[dict[str, Any]], checks: list[dict[str, Any]]) -> str:
         for x, y in (place(c["step"], c["validation_loss"]) for c in checks)
     )
     grid = "".join(_grid_line(low + (high - low) * i / 4, place) for i in range(5))
-    label = f"Loss from {curve[0][1]:.2f} to {curve[-1][1]:.2f} nats per token over {last} steps"
+    label = f"Loss from {curve[0][1]:.2f} to {curve[-1][1]:.2f} {unit} over {last} steps"
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{grid}'
         f'<polyline points="{line}" fill="none" stroke="var(--line)" stroke-width="2"/>{dots}'

@@ -250,10 +250,11 @@ def _plan(
         start.build(model)  # refuses settings that its weights do not fit
     training = planning.first_training(request, BATCH, start, ranks, request.minutes)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
+    length = min(getattr(model, "max_length", LONGEST), tables.config.length or LONGEST)
     config = ClassifyRunConfig(
         model=model,
         tokenizer=tokenizer_config,
-        data=tables.config,
+        data=tables.config.override({"length": length}),
         training=training,
         start=request.start,
         objective=request.apply("objective", ClassifyConfig()),

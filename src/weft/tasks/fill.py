@@ -28,7 +28,7 @@ from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sizes import rung_for, sizes_of
-from weft.tasks.sources import DataConfig, Source, check_unchanged, is_table, read_source
+from weft.tasks.sources import DataConfig, Source, are_tables, check_unchanged, read_source
 from weft.tasks.start import LENGTH, Start
 from weft.tasks.task import Prepared, Task
 from weft.tasks.vocabulary import encoder_tokenizer_fields
@@ -101,6 +101,11 @@ class Fill(Task):
 
     def reopen(self, config: FillConfig, tokenizer: Tokenizer, report: Report) -> Pretraining:
         source = read_fill_source(config.data)
+        if config.data.fingerprint.partition("|")[2] != source.config.fingerprint.partition("|")[2]:
+            raise DataError(
+                f"the pairs in {config.data.pairs} have changed since this run began",
+                advice="put the old table back, or train a new run",
+            )
         check_unchanged(config.data, source.config)
         return Pretraining(config, read_texts(source, config.data, tokenizer, report))
 
@@ -133,7 +138,7 @@ def read_fill_source(config: FillDataConfig) -> Source:
 
 def _corpus(paths: tuple[str, ...], column: str | None) -> Corpus | None:
     """Tables as a text with blank lines between its documents; None: these are no tables."""
-    if not is_table(paths):
+    if not are_tables(paths):
         if column is not None:
             raise ConfigError(f"--text {column} for {', '.join(paths)}", expected="a table, which has columns")
         return None
@@ -237,7 +242,7 @@ class Pretraining(Prepared):
         """The same questions of the held-out text in every evaluation: loss, and how often each task is right."""
         samples = self.made_from(part, JUDGED_SEED)
         rows = max(1, 4096 // self.length)
-        sums = Sums()
+        sums = Sums(self.config.objective.tasks)  # a process without rows names them too
         device = torch.device(self.config.training.device)
         model.eval()
         with torch.no_grad():

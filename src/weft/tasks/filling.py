@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from weft.data.pretraining import ENTAILMENT, MASKED
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import BERT, BERTConfig, TextRow
 from weft.models.bert import MaskedConfig
+from weft.objectives import ObjectiveConfig
+from weft.tasks.purpose import purpose
 from weft.training import ALONE, TrainingConfig
 
 if TYPE_CHECKING:
@@ -48,10 +51,7 @@ class Filler:
     def __init__(self, run: Run) -> None:
         config = run.model_config
         if not isinstance(config, BERTConfig) or not isinstance(config.head, MaskedConfig):
-            raise UnsupportedError(
-                f"{run.directory.path} does not fill in",
-                expected="a run of weft train fill, or a BERT for masked words from Hugging Face",
-            )
+            raise _refusal(run)
         self.run, self.length = run, config.max_length
 
     def fill(self, texts: Sequence[str], *, top: int = 5, mask: str = MASK) -> list[Filled]:
@@ -70,7 +70,9 @@ class Filler:
             raise DataError(f"no {mask} in {text[:60]!r}", expected=f"a text with a gap, such as 'The {mask} is blue.'")
         ids = tokenizer.encode_with_mask(text, mask).astype(np.int64)
         if len(ids) + 2 > self.length:
-            raise DataError(f"{len(ids) + 2} tokens", expected=f"at most {self.length}", advice="give a shorter text")
+            raise DataError(
+                f"a text of {len(ids) + 2} tokens", expected=f"at most {self.length}", advice="give a shorter text"
+            )
         row = TextRow.of([np.concatenate([[special.classify], ids, [special.separate]])])
         with torch.inference_mode():
             places = torch.from_numpy(np.flatnonzero(ids == special.mask) + 1).to(self.run.device)
@@ -86,33 +88,6 @@ class Filler:
         best[ids == special.mask] = [numbers[0] for numbers in found.tolist()]
         return Filled(text, gaps, tokenizer.decode(best))
 
-    def evaluate(self, *data: str) -> dict[str, Any]:
-        """Loss, and how often each task is right: on what the run held out, its test if it has one, or other text."""
-        from weft.tasks.fill import FillConfig, FillDataConfig, Pretraining, read_fill_source, read_texts
-
-        if self.run.is_imported and not data:
-            raise DataError(
-                f"{self.run.directory.path} was not trained here: it has no text of its own",
-                expected="text to measure it on",
-                advice=f"weft evaluate {self.run.directory.path} book.txt",
-            )
-        if self.run.is_imported or data:
-            config = FillConfig(
-                model=self.run.model_config,
-                tokenizer=None,
-                data=FillDataConfig(train=data, validation=data),
-                training=TrainingConfig(steps=1, batch=1, device=str(self.run.device)),
-            )
-        else:
-            assert isinstance(self.run.config, FillConfig)
-            config = self.run.config
-        texts = read_texts(read_fill_source(config.data), config.data, self.run.tokenizer, lambda _: None)
-        part = "test" if "test" in texts.parts else "validation"
-        metrics = Pretraining(config, texts).measure(self.run.model, part, ALONE)
-        told = {name.removeprefix("validation_"): value for name, value in metrics.items()}
-        measured_on = "data" if data else part
-        return {**told, "tokens": len(texts.parts[part].ids), "measured_on": measured_on}
-
     def _special_ids(self) -> list[int]:
         """Tokens that stand for no text."""
         special = self.run.tokenizer.special
@@ -121,3 +96,50 @@ class Filler:
 
     def _candidate(self, number: int, probability: float) -> Candidate:
         return Candidate(self.run.tokenizer.decode([number]), probability)
+
+
+def _refusal(run: Run) -> UnsupportedError:
+    return UnsupportedError(
+        f"{run.directory.path} does not fill in",
+        expected="a run of weft train fill with masked words, or a BERT for them from Hugging Face",
+    )
+
+
+def evaluate_fill(run: Run, *data: str) -> dict[str, Any]:
+    """Loss, and how often each task is right: on what the run held out, its test if it has one, or other text.
+
+    A run that only learned about pairs is measured too. Other text has no labelled pairs: entailment is left out.
+    """
+    from weft.tasks.fill import FillConfig, FillDataConfig, Pretraining, read_fill_source, read_texts
+
+    config = None if run.is_imported else run.config
+    if config is None and purpose(run.model_config) != "fill":
+        raise _refusal(run)
+    if config is None and not data:
+        raise DataError(
+            f"{run.directory.path} was not trained here: it has no text of its own",
+            expected="text to measure it on",
+            advice=f"weft evaluate {run.directory.path} book.txt",
+        )
+    assert config is None or isinstance(config, FillConfig)
+    if config is None or data:
+        config = FillConfig(
+            model=run.model_config,
+            tokenizer=None,
+            data=FillDataConfig(train=data, validation=data, length=None if config is None else config.data.length),
+            training=TrainingConfig(steps=1, batch=1, device=str(run.device)),
+            objective=ObjectiveConfig() if config is None else _without_entailment(config.objective),
+        )
+    texts = read_texts(read_fill_source(config.data), config.data, run.tokenizer, lambda _: None)
+    part = "test" if "test" in texts.parts else "validation"
+    metrics = Pretraining(config, texts).measure(run.model, part, ALONE)
+    told = {name.removeprefix("validation_"): value for name, value in metrics.items()}
+    return {**told, "tokens": len(texts.parts[part].ids), "measured_on": "data" if data else part}
+
+
+def _without_entailment(objective: ObjectiveConfig) -> ObjectiveConfig:
+    """What can be asked about a text without labelled pairs."""
+    tasks = tuple(task for task in objective.tasks if task != ENTAILMENT)
+    if not tasks:
+        raise DataError("entailment is measured on labelled pairs", expected="no other text: the run has its own")
+    return objective.override({"tasks": tasks} | ({} if set(tasks) - {MASKED} else {"pair_weight": None}))

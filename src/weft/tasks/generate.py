@@ -48,6 +48,7 @@ class Generate(Task):
     family = "gpt"
     families = ("gpt",)
     settings = GenerateConfig
+    writes = True
 
     def check_family(self, name: str, family: str) -> None:
         if family not in self.families:

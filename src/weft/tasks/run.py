@@ -202,7 +202,10 @@ class Run:
         if self.task != "generate":
             if weights != "float32":
                 raise ConfigError(f"weights = {weights!r} for {self.task}", expected="float32")
-            return self._reader().evaluate(*data)
+            from weft.tasks.classifying import Classifier
+            from weft.tasks.filling import evaluate_fill
+
+            return Classifier(self).evaluate(*data) if self.task == "classify" else evaluate_fill(self, *data)
         source = read_source(DataConfig(train=data)) if data else self._source()
         corpus, measured_on = source.validation, "validation"
         if data:
@@ -270,13 +273,6 @@ class Run:
                 f"{self.directory.path} is a {self.model_config.kind}: it writes, and does not read in both directions",
                 expected="a bert, from weft train fill or from Hugging Face",
             )
-
-    def _reader(self) -> Any:
-        """The run as what its task needs."""
-        from weft.tasks.classifying import Classifier
-        from weft.tasks.filling import Filler
-
-        return Classifier(self) if self.task == "classify" else Filler(self)
 
     def classify(self, texts: str | Sequence[Any]) -> Any:
         """What the run says of a text, or of each in a list; pairs are tuples of two texts.

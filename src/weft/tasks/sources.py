@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from weft.config import Config, Share, Size
+from weft.data.table_files import is_table
 from weft.errors import ConfigError, DataError
 from weft.text import Corpus, demo_text
 
 DEMO = "demo"
 LEAST = 100
-TABLES = {".csv", ".tsv", ".jsonl", ".ndjson"}
 
 
 class DataConfig(Config):
@@ -115,9 +115,9 @@ def short_name(paths: Sequence[str]) -> str:
 
 def task_of(paths: Sequence[str]) -> str:
     """What one probably wants to do with these data: tables are classified, texts are gone on with."""
-    return "classify" if is_table(paths) else "generate"
+    return "classify" if are_tables(paths) else "generate"
 
 
-def is_table(paths: Sequence[str]) -> bool:
-    """Whether these are tables, told from the first one's name."""
-    return bool({suffix.lower() for suffix in Path(paths[0]).suffixes[-2:]} & TABLES) if paths else False
+def are_tables(paths: Sequence[str]) -> bool:
+    """Whether these are tables, and not texts."""
+    return bool(paths) and all(is_table(Path(path)) for path in paths)

@@ -40,8 +40,10 @@ class Start:
         if config.heads:
             shapes = config.shapes()
             kept = {name for name, t in weights.items() if tuple(t.shape) == shapes.get(name)}
-            if getattr(config, "head", None) != getattr(self.model, "head", None):
-                kept = {name for name in kept if not name.startswith("classes.")}  # the same sizes, other classes
+            head = getattr(config, "head", None)
+            if head != getattr(self.model, "head", None) or getattr(head, "classes", 0) == 1:
+                # the same sizes, other classes; or numbers, which are learned by a deviation and mean of their own
+                kept = {name for name in kept if not name.startswith("classes.")}
             weights = {name: t for name, t in weights.items() if name in kept or not name.startswith(config.heads)}
             if any(name.startswith(config.heads) and name not in kept for name in shapes):
                 fresh = {name: p.detach() for name, p in config.build().named_parameters()}

@@ -99,8 +99,8 @@ def read_tables(config: TableConfig) -> Tables:
         "kind": labels.kind,
         "separator": labels.separator,
         "rows": len(train),
-        "characters": sum(map(len, train.texts)),
-        "bytes": sum(len(text.encode("utf-8", "surrogatepass")) for text in train.texts),
+        "characters": train.characters,
+        "bytes": sum(len(part.encode("utf-8", "surrogatepass")) for parts in train.inputs() for part in parts),
         "fingerprint": ";".join(_fingerprint(part) for part in (everything, validation, test) if part is not None),
     }
     if labels.kind == "number":

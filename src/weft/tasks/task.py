@@ -56,10 +56,13 @@ class Task(ABC):
     settings: ClassVar[type[RunConfig]]
     data: ClassVar[type[DataConfig]] = DataConfig
     objective: ClassVar[type[Config] | None] = None
+    writes: ClassVar[bool] = False  # and can show a sample
 
     def check(self, request: Request) -> None:
         """Refuse what cannot be before anything is read."""
         request.check()
+        if request.sample is not None and not self.writes:
+            raise ConfigError(f"--sample {request.sample} for {self.name}", expected="no such option for this task")
         if request.start is None:
             self.check_tokenizer(request.apply("tokenizer", TokenizerConfig.pick(request.tokenizer or self.tokenizer)))
             name = request.model or self.family

@@ -33,7 +33,7 @@ def sampled(examples: Examples) -> tuple[Inputs, int]:
 
 def learned(kind: str, train: Examples) -> Tokenizer:
     """A tokenizer made from training texts, with a vocabulary of the size that training would give it."""
-    config = TokenizerConfig.pick(encoder_tokenizer_fields(kind, sum(map(len, train.texts))))
+    config = TokenizerConfig.pick(encoder_tokenizer_fields(kind, train.characters))
     return config.train(
         (part for parts in sampled(train)[0] for part in parts), special=(PAD, CLASSIFY, SEPARATE, MASK)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -14,11 +14,11 @@ Part = tuple[Any, Any, int]
 
 
 class Sums:
-    """Sums of losses and the number of their terms."""
+    """Sums of losses and the number of their terms; `names` of parts are there even if no batch comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self.total, self.count = 0.0, 0
-        self.parts: dict[str, list[float]] = {}
+        self.parts: dict[str, list[float]] = {name: [0.0, 0.0, 0.0] for name in names}
 
     def add(self, total: float, count: int, parts: Mapping[str, Part]) -> None:
         """One batch; every batch names the same parts, also those of which it has no term."""

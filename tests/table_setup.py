@@ -1,0 +1,127 @@
+"""Tiny tables and texts for the tests of models that read, and the words that train on them in a second."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from training_setup import here, text
+
+GOOD = "fine warm bright lovely great".split()
+BAD = "dull cold grim awful poor".split()
+PLAIN = "the film a story was of it and in this house".split()
+SIZES = [
+    "model.width=16", "model.depth=1", "model.attention.heads=2", "model.max_length=24", "model.dropout=0.1",
+    "training.batch=16", "training.micro_batch=10", "training.optimizer.kind=adamw",
+    "training.optimizer.learning_rate=0.01", "training.warmup=0.1", "training.decay=0.5",
+]  # fmt: skip
+EVERY = ["training.evaluate_every=7", "training.checkpoint_every=5"]
+
+
+def sets(*changes: str) -> list[str]:
+    """`--set` before each."""
+    return [word for change in changes for word in ("--set", change)]
+
+
+def sentence(rng: random.Random, words: Sequence[str], longest: int = 8) -> str:
+    """Plain words and two that tell."""
+    return " ".join([*rng.choices(PLAIN, k=rng.randint(2, longest)), *rng.choices(words, k=2)])
+
+
+def reviews(count: int = 96, seed: int = 0) -> list[tuple[str, str]]:
+    """Texts that a child could tell apart, by turns bad and good, none twice."""
+    rng = random.Random(seed)
+    found: dict[str, str] = {}
+    while len(found) < count:
+        found.setdefault(sentence(rng, GOOD if len(found) % 2 else BAD), "pos" if len(found) % 2 else "neg")
+    return list(found.items())
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    """As .csv, .tsv or .jsonl, by the ending."""
+    if path.suffix == ".jsonl":
+        lines = [json.dumps(dict(zip(header, row, strict=True)), ensure_ascii=False) + "\n" for row in rows]
+        path.write_text("".join(lines), encoding="utf-8")
+        return path
+    with path.open("w", encoding="utf-8", newline="") as file:
+        tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if path.suffix == ".tsv" else {}
+        csv.writer(file, lineterminator="\n", **tabs).writerows([header, *rows])
+    return path
+
+
+def write_reviews(path: Path, count: int = 96, seed: int = 0) -> Path:
+    return write_table(path, ("text", "label"), reviews(count, seed))
+
+
+def write_pairs(path: Path, count: int = 96, seed: int = 1) -> Path:
+    """Whether the second text is of the good kind; the first is always."""
+    rng = random.Random(seed)
+    rows = [
+        (sentence(rng, GOOD, 4), sentence(rng, GOOD if n % 2 else BAD, 4), "same" if n % 2 else "other")
+        for n in range(count)
+    ]
+    return write_table(path, ("sentence1", "sentence2", "label"), rows)
+
+
+def write_several(path: Path, count: int = 120, seed: int = 2) -> Path:
+    """good, cold or both."""
+    rng, rows = random.Random(seed), []
+    for n in range(count):
+        told = [(["lovely"], "good"), (["icy"], "cold"), (["lovely", "icy"], "cold|good")][n % 3]
+        rows.append((" ".join([*rng.choices(PLAIN, k=rng.randint(2, 6)), *told[0]]), told[1]))
+    return write_table(path, ("text", "labels"), rows)
+
+
+def write_numbers(path: Path, count: int = 96, seed: int = 3) -> Path:
+    """Around 400 for good texts and 100 for bad ones: far from zero, and widely spread."""
+    rng, rows = random.Random(seed), []
+    for n, (told, label) in enumerate(reviews(count, seed)):
+        rows.append((told, f"{(400 if label == 'pos' else 100) + rng.random() + n % 7:.2f}"))
+    return write_table(path, ("text", "score"), rows)
+
+
+def write_book(path: Path, documents: int = 14) -> Path:
+    """Documents of a few sentences."""
+    path.write_text("\n\n".join(text(260, seed=seed).strip() for seed in range(documents)) + "\n")
+    return path
+
+
+def classify_words(data: Sequence[str] | str, out: str, steps: int, *more: str) -> list[str]:
+    """`weft train classify …`; later words win."""
+    paths = [data] if isinstance(data, str) else list(data)
+    words = ["train", "classify", *paths, "--tokenizer", "wordpiece", *_ending(out, steps)]
+    return [*words, *sets("objective.word_dropout=0.1"), *more]
+
+
+def fill_words(data: Sequence[str] | str, out: str, steps: int, *more: str) -> list[str]:
+    paths = [data] if isinstance(data, str) else list(data)
+    return ["train", "fill", *paths, "--tokenizer", "wordpiece", *_ending(out, steps), *more]
+
+
+def _ending(out: str, steps: int) -> list[str]:
+    return ["--steps", str(steps), "--out", out, "--threads", "1", *sets(*SIZES)]
+
+
+def typed(*words: str, cwd: Path, stdin: str = "", check: bool = True) -> CompletedProcess[str]:
+    """`here`, with something to read on stdin."""
+    before, sys.stdin = sys.stdin, io.StringIO(stdin)
+    try:
+        return here(*words, cwd=cwd, check=check)
+    finally:
+        sys.stdin = before
+
+
+def metrics(run: Path) -> list[dict[str, object]]:
+    """The log, a dict for each step."""
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def told(result: CompletedProcess[str]) -> list[str]:
+    """What an error says, without the names of phases."""
+    return [line for line in result.stderr.strip().splitlines() if not line.endswith("…")]
