@@ -20,3 +20,11 @@ def as_a_user():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def desk(tmp_path_factory):
+    """Tiny runs of every kind, each trained when a test first asks for it."""
+    from table_setup import Desk
+
+    return Desk(tmp_path_factory.mktemp("desk"))

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
-from training_setup import here, text
+from training_setup import here, text, train_words
 
-GOOD = "fine warm bright lovely great".split()
-BAD = "dull cold grim awful poor".split()
-PLAIN = "the film a story was of it and in this house".split()
+GOOD = ["fine", "warm", "bright", "lovely", "great"]
+BAD = ["dull", "cold", "grim", "awful", "poor"]
+PLAIN = ["the", "film", "a", "story", "was", "of", "it", "and", "in", "this", "house"]
 SIZES = [
     "model.width=16", "model.depth=1", "model.attention.heads=2", "model.max_length=24", "model.dropout=0.1",
     "training.batch=16", "training.micro_batch=10", "training.optimizer.kind=adamw",
@@ -117,7 +118,77 @@ def typed(*words: str, cwd: Path, stdin: str = "", check: bool = True) -> Comple
         sys.stdin = before
 
 
-def metrics(run: Path) -> list[dict[str, object]]:
+class Crash(BaseException):
+    """Stands for a power cut: nothing more is saved."""
+
+
+def crash_in(monkeypatch: Any, home: Any, name: str, at: int, *, after: bool = True) -> None:
+    """The end of the world before or after the n-th call of `home.name`."""
+    function, left = getattr(home, name), [at]
+
+    def wrapped(*args: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0 and not after:
+            raise Crash
+        result = function(*args, **options)
+        if left[0] == 0:
+            raise Crash
+        return result
+
+    monkeypatch.setattr(home, name, wrapped)
+
+
+class Desk:
+    """A folder with a table or text of every kind, and runs that learned from them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        write_reviews(path / "single.csv")
+        write_several(path / "several.csv")
+        write_numbers(path / "number.csv")
+        write_pairs(path / "pairs.csv")
+        write_book(path / "book.txt")
+
+    def run(self, kind: str) -> Path:
+        """single, several, number or pairs: a classifier; masked or questions: they fill in or know pairs; writer."""
+        path = self.path / "runs" / kind
+        if not path.exists():
+            here(*self._words(kind, str(path)), cwd=self.path)
+        return path
+
+    def _words(self, kind: str, out: str) -> list[str]:
+        if kind == "writer":
+            return [*train_words("book.txt", out, 5)]
+        if kind in ("masked", "questions"):
+            tasks = "masked" if kind == "masked" else "next-sentence,sentence-order"
+            return fill_words("book.txt", out, 40, *sets(f"objective.tasks={tasks}", "training.evaluate_every=20"))
+        steps = 70 if kind == "several" else 40
+        return classify_words(f"{kind}.csv", out, steps, *sets("training.evaluate_every=10"))
+
+
+HF_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, "##s", *"abcdefghijklmnopqrstuvwxyz.,!"]
+
+
+def hugging_face_folder(path: Path, head: str, **fields: Any) -> Any:
+    """A tiny random BERT as Hugging Face writes it, with a vocabulary of ours; gives their model."""
+    import torch
+    import transformers
+
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=len(HF_WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        max_position_embeddings=20, **fields,
+    )  # fmt: skip
+    model = getattr(transformers, head)(config).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.3 * torch.randn_like(p))
+    model.save_pretrained(path)
+    (path / "vocab.txt").write_text("\n".join(HF_WORDS) + "\n")
+    return model
+
+
+def metrics(run: Path) -> list[dict[str, Any]]:
     """The log, a dict for each step."""
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 

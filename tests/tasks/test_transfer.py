@@ -176,24 +176,6 @@ def test_labels_and_kinds_of_labels_come_along(imported):
     assert head.several and head.labels == ("no", "maybe", "yes") and head.classes == 3
 
 
-def test_a_temperature_is_no_weight_and_that_is_said(imported, tmp_path):
-    """`weft classify` divides by it, transformers does not: the certificate must not hide that."""
-    path = imported("classes")
-    assert export_run(path, tmp_path / "plain")["left_out"] == []
-    (path / "calibration.json").write_text('{"temperature": 2.5}')
-    said = export_run(path, tmp_path / "out")["left_out"]
-    assert len(said) == 1 and said[0].startswith("temperature = 2.5 ")
-    assert "Left out: temperature = 2.5" in (tmp_path / "out" / "README.md").read_text()
-    assert "Left out" not in (tmp_path / "plain" / "README.md").read_text()
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
-    batch = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")("the cat", return_tensors="pt")
-    with torch.no_grad():
-        logits = model(**batch).logits[0]
-    ours = weft.load(path).classify(["the cat"])[0].probabilities
-    shares = torch.tensor([ours[name] for name in ("no", "maybe", "yes")])
-    assert (shares - (logits / 2.5).softmax(-1)).abs().max() < 1e-5  # what the note says to do
-    assert (shares - logits.softmax(-1)).abs().max() > 1e-2
-
 
 # -- our own runs -----------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Runs `weft …` in this process and kills it with SIGKILL at a chosen instant.
 
 python kill_at.py POINT N weft-words…       POINT: step, optimizer, save, manifest, rename, evaluate, model, event,
-                                            test
+                                            test, judge (a classifier), measure (one that fills in)
 """
 
 import os
@@ -57,6 +57,14 @@ elif point == "event":
     RunDirectory.add_event = killing(RunDirectory.add_event, after=True)
 elif point == "test":
     job.load_model_tensors = killing(job.load_model_tensors, after=False)
+elif point == "judge":
+    from weft.tasks.judging import Judge
+
+    Judge.measure = killing(Judge.measure, after=True)
+elif point == "measure":
+    from weft.tasks.fill import Pretraining
+
+    Pretraining.measure = killing(Pretraining.measure, after=True)
 else:
     sys.exit(f"unknown point {point}")
 

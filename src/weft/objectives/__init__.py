@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from weft.objectives.metrics import spearman as spearman
     from weft.objectives.pretraining import ObjectiveConfig as ObjectiveConfig
     from weft.objectives.pretraining import PretrainingBatch as PretrainingBatch
-    from weft.objectives.pretraining import part_metrics as part_metrics
     from weft.objectives.pretraining import pretraining_loss as pretraining_loss
 
 _HOME = {
@@ -52,7 +51,6 @@ _HOME = {
     "mean_squared_error": "metrics",
     "micro_f1": "metrics",
     "negative_log_likelihood": "calibration",
-    "part_metrics": "pretraining",
     "pearson": "metrics",
     "pretraining_loss": "pretraining",
     "several_macro_f1": "metrics",
@@ -78,7 +76,6 @@ __all__ = [
     "mean_squared_error",
     "micro_f1",
     "negative_log_likelihood",
-    "part_metrics",
     "pearson",
     "pretraining_loss",
     "several_macro_f1",

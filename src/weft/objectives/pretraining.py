@@ -60,8 +60,8 @@ class ObjectiveConfig(Config):
     def masking(self) -> Masking:
         return Masking(self.masked_share, self.whole_words)
 
-    def weight(self, length: int) -> float:
-        """What a pair counts, in texts of at most so many tokens."""
+    def weight(self, length: float) -> float:
+        """What a pair counts, in texts of so many tokens on average."""
         if self.pair_weight is not None:
             return self.pair_weight
         return self.masked_share * length if MASKED in self.tasks else 1.0
@@ -90,8 +90,8 @@ class PretrainingBatch:
     pair_weight: float = 1.0
 
     @classmethod
-    def of(cls, row: PretrainingRow, config: ObjectiveConfig, length: int) -> PretrainingBatch:
-        """What the data side made, as tensors; `length` as there."""
+    def of(cls, row: PretrainingRow, config: ObjectiveConfig, length: float) -> PretrainingBatch:
+        """What the data side made, as tensors; `length` is how many tokens texts have on average."""
         tokens, segments = (torch.from_numpy(part)[None] for part in (row.tokens, row.segments))
         text = TextRow(tokens, segments if config.questions else None, Unpadded(tuple(row.lengths.tolist())))
         hidden = (row.places, row.targets) if MASKED in config.tasks else (None, None)
@@ -138,13 +138,3 @@ def _judged(name: str, logits: Tensor, labels: Tensor, parts: dict[str, Part]) -
     summed = F.cross_entropy(logits, labels, reduction="sum")
     parts[name] = (summed.detach(), (logits.detach().argmax(-1) == labels).sum(), len(labels))
     return summed
-
-
-def part_metrics(parts: Mapping[str, tuple[Tensor | float, Tensor | float, int]]) -> dict[str, float]:
-    """Loss and accuracy of each task under plain names: `masked_loss`, `next_sentence_accuracy`, …"""
-    found: dict[str, float] = {}
-    for name, (summed, right, count) in parts.items():
-        if count:
-            plain = name.replace("-", "_")
-            found |= {f"{plain}_loss": float(summed) / count, f"{plain}_accuracy": float(right) / count}
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -76,18 +77,6 @@ class Classifier:
         """The table it learned from; a model from elsewhere has none."""
         return None if self.run.is_imported else cast("TableConfig", self.run.config.data)
 
-    @functools.cached_property
-    def temperature(self) -> float:
-        """What logits are divided by so that probabilities mean what they say."""
-        path = self.run.directory.path / CALIBRATION
-        if self.run.folder is not None or not path.exists():
-            return 1.0
-        found = read_json(path)
-        value = found.get("temperature") if isinstance(found, dict) else None
-        if not isinstance(value, float | int) or not 0 < value < 1000:
-            raise DataError(f"{path}: temperature = {value!r}", expected="a number above 0")
-        return float(value)
-
     @property
     def is_paired(self) -> bool | None:
         """Whether it reads pairs; None: unknown."""
@@ -102,7 +91,7 @@ class Classifier:
         logits = logits_of(self.run.model, encoded(self.run.tokenizer, parts, self.length), self.run.device)
         if self.labels.kind == "number":
             return [Answer(float(value), None, {}) for value in logits[:, 0]]
-        chances = probabilities(logits, self.labels.kind, self.temperature)
+        chances = probabilities(logits, self.labels.kind)
         return [self._answer(row) for row in chances]
 
     def _check(self, parts: Sequence[tuple[str, ...]]) -> None:
@@ -132,7 +121,7 @@ class Classifier:
         assert examples.labels is not None
         values = self.labels.encode(examples.labels, examples.lines, examples.name)
         judged = Judged(encoded(self.run.tokenizer, examples.inputs(), self.length), values)
-        judge = Judge(self.labels, 0.0, 1.0, self.run.device, self.temperature)  # numbers come out as they are
+        judge = Judge(self.labels, 0.0, 1.0, self.run.device)  # the model as it is used says numbers as they are
         metrics = judge.measure(self.run.model, judged, whole=True)
         deviation = 1.0 if self.table is None else self.table.deviation
         loss = metrics.pop("validation_loss") / deviation**2
@@ -169,11 +158,27 @@ class Classifier:
         return found if self.is_paired is not False or pair else Columns(found.text)
 
 
-def unscale(model: BERT, mean: float, deviation: float) -> BERT:
-    """The same model giving numbers as they were in the table: its last map takes up mean and deviation."""
+def as_used(model: BERT, run: Path, data: TableConfig) -> BERT:
+    """The trained model with its last map taking up what belongs to its answers, so that whoever has it needs no more.
+
+    Numbers come out as they stand in the table, not by their deviation from the mean; logits are divided by the
+    temperature, so that their softmax is a probability that means what it says.
+    """
     assert model.classes is not None
     last = model.classes[-1]
     assert isinstance(last, nn.Linear)
-    last.weight.data.mul_(deviation)
-    last.bias.data.mul_(deviation).add_(mean)
+    scale, shift = (data.deviation, data.mean) if data.kind == "number" else (1 / _temperature(run / CALIBRATION), 0.0)
+    last.weight.data.mul_(scale)
+    last.bias.data.mul_(scale).add_(shift)
     return model
+
+
+def _temperature(path: Path) -> float:
+    """1 until training is over."""
+    if not path.exists():
+        return 1.0
+    found = read_json(path)
+    value = found.get("temperature") if isinstance(found, dict) else None
+    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 < value < 1000:
+        raise DataError(f"{path}: temperature = {value!r}", expected="a number above 0")
+    return float(value)

@@ -222,12 +222,17 @@ class Pretraining(Prepared):
         )
 
     @cached_property
+    def usual(self) -> float:
+        """Tokens of a sample on average, which may be far below the most."""
+        return min(self.length, len(self.texts.parts["train"].ids) / self.learned.per_epoch + 3)
+
+    @cached_property
     def learned(self) -> PretrainingSamples:
         return self.made_from("train", self.config.training.seed)
 
     def samples(self) -> Callable[[np.ndarray], PretrainingBatch]:
         learned, objective = self.learned, self.config.objective
-        return lambda numbers: PretrainingBatch.of(learned.batch(numbers), objective, self.length)
+        return lambda numbers: PretrainingBatch.of(learned.batch(numbers), objective, self.usual)
 
     def seconds_per_step(self) -> float:
         return planning.seconds_per_step(self.model.build(), self.config.training, self.samples(), pretraining_loss)
@@ -248,7 +253,7 @@ class Pretraining(Prepared):
         with torch.no_grad():
             for start in range(ranks.rank * rows, samples.per_epoch, rows * ranks.world):
                 numbers = np.arange(start, min(start + rows, samples.per_epoch))
-                batch = PretrainingBatch.of(samples.batch(numbers), self.config.objective, self.length).to(device)
+                batch = PretrainingBatch.of(samples.batch(numbers), self.config.objective, self.usual).to(device)
                 summed, count, parts = pretraining_loss(model, batch)
                 sums.add(float(summed), count, parts)
         if ranks.world > 1:
@@ -333,8 +338,7 @@ def _plan(
         objective=objective,
     )
     made = Pretraining(config, texts)
-    mean = len(texts.parts["train"].ids) / made.learned.per_epoch  # tokens of a sample, which may be far below the most
-    batch = max(1, round(rung.batch * rung.length / min(made.length, mean + 3)))
+    batch = max(1, round(rung.batch * rung.length / made.usual))
     training = planning.first_training(request, batch, start, ranks, minutes)
     made = Pretraining(config.override({"training": training}), texts)
     pieces = planning.Pieces(made.learned.per_epoch, made.seconds_per_step, made.seconds_at_end)

@@ -90,7 +90,7 @@ def logits_of(model: nn.Module, texts: Texts, device: torch.device) -> NDArray[n
     return found
 
 
-def probabilities(logits: NDArray[np.float64], kind: str, temperature: float) -> NDArray[np.float64]:
+def probabilities(logits: NDArray[np.float64], kind: str, temperature: float = 1.0) -> NDArray[np.float64]:
     """(N, classes): of one class in each row, or of each by itself."""
     scaled = logits / temperature
     if kind == "several":

@@ -142,19 +142,18 @@ class Run:
             return config.with_weights(self.folder.read_weights()).eval()
         weights = {name: t.to(torch.float32, copy=True) for name, t in self.directory.read_model().items()}
         try:
-            return self._unscaled(config.with_weights(weights)).eval()
+            return self._as_used(config.with_weights(weights)).eval()
         except WeightsError as error:
             raise DataError(
                 f"{self.directory.model_file} does not fit config.json: {error}", advice="one of the two was changed"
             ) from None
 
-    def _unscaled(self, model: nn.Module) -> nn.Module:
-        """A model that learned numbers by their deviation from the mean says them as they are."""
-        data = None if self.is_imported else self.config.data
-        if isinstance(data, TableConfig) and isinstance(model, BERT) and data.kind == "number":
-            from weft.tasks.classifying import unscale
+    def _as_used(self, model: nn.Module) -> nn.Module:
+        """A classifier's answers need what was found out about them after training."""
+        if not self.is_imported and isinstance(model, BERT) and isinstance(self.config.data, TableConfig):
+            from weft.tasks.classifying import as_used
 
-            return unscale(model, data.mean, data.deviation)
+            return as_used(model, self.directory.path, self.config.data)
         return model
 
     @property

@@ -89,7 +89,7 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
     layout = layout_for(run.model_config)
     weights = dict(run.model.named_parameters())
     tokenizer = run.tokenizer if run.has_tokenizer else None
-    left_out = [*layout.losses(run.model_config), *_calibration(run)]
+    left_out = layout.losses(run.model_config)
     with new_folder(target) as beside:
         write_folder(beside, layout, run.model_config, weights, tokenizer)
         write_text(beside / "README.md", model_card(target, run, layout, left_out))
@@ -106,15 +106,3 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
         }
         write_json(beside / "certificate.json", certificate)
     return certificate
-
-
-def _calibration(run: Run) -> list[str]:
-    """What a classifier's logits are divided by here is no weight, and their classes know nothing of it."""
-    if purpose(run.model_config) != "classify":
-        return []
-    from weft.tasks.classifying import Classifier
-
-    temperature = Classifier(run).temperature
-    if temperature == 1:
-        return []
-    return [f"temperature = {temperature:.4g} (labels are the same; for our probabilities, divide the logits by it)"]

@@ -10,11 +10,11 @@ from torch import nn
 from weft.errors import ConfigError
 
 Frozen = int | Literal["embeddings"] | None
-EMBEDDINGS = ("tokens.", "position.")
+EMBEDDINGS = ("tokens.", "segments.", "position.")
 
 
 def freeze(model: nn.Module, what: Frozen) -> None:
-    """Nothing (None), the tables of tokens and positions ("embeddings"), or those and the first n layers."""
+    """Nothing (None), the tables of tokens, segments and positions ("embeddings"), or those and the first n layers."""
     if what is None:
         return
     count = 0 if what == "embeddings" else what

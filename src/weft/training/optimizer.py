@@ -200,4 +200,4 @@ def _place(name: str, p: Tensor) -> str:
     """Matrices inside the layers are Muon's; what reads or writes tokens has rates of its own."""
     if p.dim() == 2 and name.startswith("layers."):
         return "matrix"
-    return "embedding" if name.startswith(("tokens.", "position.")) else "head"
+    return "embedding" if name.startswith(("tokens.", "segments.", "position.")) else "head"

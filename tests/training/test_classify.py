@@ -1,0 +1,536 @@
+"""`weft train classify`: what it learns, how it is judged, and that it ends with the same bytes however often it stops."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import weft as package
+from table_setup import (
+    EVERY,
+    SIZES,
+    Crash,
+    classify_words,
+    crash_in,
+    metrics,
+    reviews,
+    sets,
+    told,
+    write_numbers,
+    write_reviews,
+    write_table,
+)
+from training_setup import digest, done, here
+from weft.checkpoints import checkpoint
+from weft.checkpoints.files import read_tensors
+from weft.models import BERTConfig, TextRow
+from weft.objectives.classification import class_logits
+from weft.tasks import job, judging
+from weft.tasks.classifying import Classifier
+from weft.tasks.tables import TableConfig, read_tables
+from weft.training.trainer import Trainer
+
+KILL_AT = str(Path(__file__).with_name("kill_at.py"))
+
+
+def plan_of(cwd, data, *more):
+    """What would be done."""
+    result = here(*classify_words(data, "none", 3, "--dry-run", "--json", *more), cwd=cwd)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def config_of(run):
+    return json.loads((run / "config.json").read_text())
+
+
+# -- learning ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["single", "pairs"])
+def test_what_is_easily_told_apart_is_learned(desk, kind):
+    last = metrics(desk.run(kind))[-1]
+    assert last["accuracy"] == 1.0 and last["macro_f1"] == 1.0
+    assert last["validation_loss"] < 0.1
+    assert abs(metrics(desk.run(kind))[0]["loss"] - np.log(2)) < 0.05
+
+
+def test_several_labels_are_learned(desk):
+    run = desk.run("several")
+    assert max(line.get("exact_match", 0) for line in metrics(run)) > 0.9
+    config = config_of(run)
+    assert config["data"]["kind"] == "several" and config["data"]["separator"] == "|"
+    assert config["model"]["head"]["several"] and config["model"]["head"]["labels"] == ["cold", "good"]
+    answers = package.load(run).classify(["the lovely icy film", "a lovely story", "it was icy"])
+    assert [sorted(answer.label) for answer in answers] == [["cold", "good"], ["good"], ["cold"]]
+    assert answers[0].probability is None and set(answers[0].probabilities) == {"cold", "good"}
+
+
+def test_negative_control_shuffled_labels_stay_near_chance(tmp_path):
+    rng = random.Random(5)
+    for name, seed in (("train.csv", 0), ("dev.csv", 7)):
+        rows = reviews(96, seed)
+        labels = [label for _, label in rows]
+        rng.shuffle(labels)
+        write_table(
+            tmp_path / name, ("text", "label"), [(t, label) for (t, _), label in zip(rows, labels, strict=True)]
+        )
+    words = classify_words("train.csv", "run", 20, "--validation", "dev.csv", "--json")
+    assert 0.3 < done(here(*words, cwd=tmp_path))["accuracy"] < 0.7
+
+
+def test_the_run_directory_says_what_was_learned(desk):
+    run = desk.run("single")
+    config = config_of(run)
+    assert config["task"] == "classify" and config["model"]["head"]["labels"] == ["neg", "pos"]
+    data = config["data"]
+    assert (data["text"], data["label"], data["pair"], data["kind"]) == ("text", "label", None, "single")
+    assert data["rows"] == 86 and data["length"] == 24
+    temperature = json.loads((run / "calibration.json").read_text())["temperature"]
+    assert 0 < temperature < 21
+    lines = metrics(run)
+    assert set(lines[0]) == {"step", "tokens", "loss", "learning_rate", "gradient_norm"}
+    assert set(lines[9]) - set(lines[0]) == {"validation_loss", "accuracy", "macro_f1"}
+    assert (run / "report.html").exists() and "weft resume" in (run / "README.md").read_text()
+
+
+# -- numbers ----------------------------------------------------------------------------------
+
+
+def test_numbers_come_out_as_they_are_in_the_table(desk):
+    run = desk.run("number")
+    data = config_of(run)["data"]
+    truth = [float(line.rsplit(",", 1)[1]) for line in (desk.path / "number.csv").read_text().splitlines()[1:]]
+    assert data["kind"] == "number" and data["rows"] == 86
+    assert abs(data["mean"] - np.mean(truth)) < 10 and abs(data["deviation"] - np.std(truth)) < 10
+    good, bad = (answer.label for answer in package.load(run).classify(["a lovely warm film", "a grim cold film"]))
+    assert 340 < good < 460 and 40 < bad < 160
+    last = metrics(run)[-1]
+    assert last["pearson"] > 0.99 and last["validation_loss"] < 0.05
+    assert last["mean_squared_error"] == pytest.approx(last["validation_loss"] * data["deviation"] ** 2)
+
+
+def test_the_model_of_a_run_is_mean_plus_deviation_times_what_was_learned(desk):
+    run = package.load(desk.run("number"))
+    data, config = run.config.data, run.model_config
+    raw = config.with_weights(read_tensors(run.directory.model_file)).eval()
+    texts = judging.encoded(run.tokenizer, [("a fine film",), ("dull and cold",), ("",)], 24)
+    with torch.inference_mode():
+        learned, told_by = (class_logits(model, texts.row([0, 1, 2])) for model in (raw, run.model))
+    assert torch.allclose(told_by, data.mean + data.deviation * learned, rtol=1e-4)
+    assert learned.abs().max() < 5 < told_by.abs().min()  # a negative control: they differ
+
+
+def test_a_number_learned_before_begins_with_a_fresh_head(desk, tmp_path):
+    """The old one speaks in the units of another table, and would be hundreds of deviations away."""
+    write_numbers(tmp_path / "other.csv", 40, seed=8)
+    words = ["train", "classify", "other.csv", "--from", str(desk.run("number")), "--out", "run", "--threads", "1"]
+    here(*words, "--steps", "2", *sets("training.evaluate_every=1", "training.batch=8"), cwd=tmp_path)
+    assert all(0 <= line["validation_loss"] < 3 for line in metrics(tmp_path / "run"))
+    start = read_tensors(tmp_path / "run" / "checkpoints" / "step-0" / "model.safetensors")
+    before = read_tensors(desk.run("number") / "model.safetensors")
+    assert torch.equal(start["tokens.weight"], before["tokens.weight"])
+    assert not torch.equal(start["classes.1.weight"], before["classes.1.weight"])
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+
+def test_the_form_of_the_table_changes_nothing(tmp_path):
+    found = {}
+    for form in ("csv", "tsv", "jsonl"):
+        write_reviews(tmp_path / f"table.{form}", 40)
+        here(*classify_words(f"table.{form}", form, 3), cwd=tmp_path)
+        found[form] = digest(tmp_path / form)["model.safetensors"], config_of(tmp_path / form)["data"]["fingerprint"]
+    assert found["csv"] == found["tsv"] == found["jsonl"]
+
+
+def test_several_tables_are_read_as_one(tmp_path):
+    write_reviews(tmp_path / "one.csv", 30)
+    write_reviews(tmp_path / "two.jsonl", 50, seed=4)
+    plan = plan_of(tmp_path, ["one.csv", "two.jsonl"])
+    assert plan["examples"] + plan["validation_examples"] == 80
+    assert plan["event"] == "plan" and plan["classes"] == 2 and "test_examples" not in plan
+    assert "usual name of a label" in plan["columns"]
+
+
+def test_validation_and_test_tables(tmp_path):
+    for name, count, seed in (("train.csv", 40, 0), ("dev.csv", 12, 5), ("test.csv", 20, 6)):
+        write_reviews(tmp_path / name, count, seed)
+    words = classify_words("train.csv", "run", 4, "--validation", "dev.csv", "--test", "test.csv", "--json")
+    events = [json.loads(line) for line in here(*words, cwd=tmp_path).stdout.splitlines()]
+    plan = next(event for event in events if event["event"] == "plan")
+    assert (plan["examples"], plan["validation_examples"], plan["test_examples"]) == (40, 12, 20)
+    last = events[-1]
+    assert last["measured_on"] == "test" and "calibration_error" in last and len(last["confusion"]) == 2
+    test = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert test["accuracy"] == last["accuracy"] and test["classes"]["pos"]["examples"] == 10
+    measured = package.load(tmp_path / "run")
+    with_own = _in(tmp_path, measured.evaluate)
+    assert with_own["measured_on"] == "test" and with_own["examples"] == 20
+    assert with_own["loss"] == pytest.approx(last["test_loss"], abs=1e-6)
+    assert with_own["calibration_error"] == pytest.approx(last["calibration_error"], abs=1e-6)
+    flipped = [(t, {"pos": "neg", "neg": "pos"}[label]) for t, label in reviews(20, 6)]
+    write_table(tmp_path / "test.csv", ("text", "label"), flipped)
+    words[words.index("--out") + 1] = "again"
+    here(*words, cwd=tmp_path)  # the test never chooses weights
+    assert digest(tmp_path / "again")["model.safetensors"] == digest(tmp_path / "run")["model.safetensors"]
+
+
+def _in(folder, work):
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return work()
+    finally:
+        os.chdir(before)
+
+
+def test_columns_can_be_named(tmp_path):
+    rows = [(n, t, "x", label, label.upper()) for n, (t, label) in enumerate(reviews(40))]
+    write_table(tmp_path / "t.csv", ("id", "body", "note", "label", "truth"), rows)
+    here(*classify_words("t.csv", "run", 2, "--text", "body", "--label", "truth"), cwd=tmp_path)
+    config = config_of(tmp_path / "run")
+    assert (config["data"]["text"], config["data"]["label"]) == ("body", "truth")
+    assert config["model"]["head"]["labels"] == ["NEG", "POS"]
+    run = package.load(tmp_path / "run")
+    assert run.classify(" ") and run.classify("a film").label in ("NEG", "POS")
+
+
+def test_rare_classes_weigh_more_where_it_matters(tmp_path):
+    rows = reviews(88)
+    few = [row for row in rows if row[1] == "neg"] + [row for row in rows if row[1] == "pos"][:4]
+    write_table(tmp_path / "few.csv", ("text", "label"), few)
+    write_table(tmp_path / "even.csv", ("text", "label"), rows)
+    assert plan_of(tmp_path, "few.csv")["weighted"]
+    assert not plan_of(tmp_path, "even.csv")["weighted"]
+    assert not plan_of(tmp_path, "few.csv", *sets("objective.weights=none"))["weighted"]
+    assert plan_of(tmp_path, "even.csv", *sets("objective.weights=balanced"))["weighted"]
+    from weft.tasks.classify import ClassifyRunConfig, Labelled
+
+    tables = read_tables(TableConfig(train=(str(tmp_path / "few.csv"),)))
+    kind = BERTConfig(vocab_size=300, width=8)
+    config = ClassifyRunConfig(model=kind, tokenizer=None, data=tables.config, training={"steps": 1, "batch": 4})
+    labelled = Labelled(config, tables, package.load(_any_run(tmp_path)).tokenizer)
+    counts = np.bincount(labelled.parts["train"].values)
+    assert counts.max() >= 10 * counts.min()
+    neg, pos = labelled.weights
+    assert neg * counts[0] == pytest.approx(pos * counts[1])  # both count the same
+    assert neg * counts[0] + pos * counts[1] == pytest.approx(counts.sum())
+
+
+def _any_run(folder):
+    here(*classify_words("even.csv", "any", 1), cwd=folder)
+    return folder / "any"
+
+
+def test_the_held_out_part_has_every_class_and_no_text_twice(tmp_path):
+    rows = reviews(60)
+    rows += [(f"  {t.upper()} ", label) for t, label in rows[:40]]  # the same texts, written otherwise
+    rows += [(t, "rare") for t, _ in reviews(4, seed=9)]
+    write_table(tmp_path / "t.csv", ("text", "label"), rows)
+    tables = read_tables(TableConfig(train=(str(tmp_path / "t.csv"),), held_out=0.2))
+    known, judged = set(tables.train.keys()), set(tables.validation.keys())
+    assert not known & judged and len(known | judged) == 64
+    assert set(tables.validation.labels) == set(tables.train.labels) == {"neg", "pos", "rare"}
+    assert abs(len(tables.validation) / len(rows) - 0.2) < 0.05
+    assert tables.validation.labels.count("rare") == 1
+    plain = {" ".join(t.lower().split()) for t in tables.train.texts}  # recomputed, without the hashes
+    assert not plain & {" ".join(t.lower().split()) for t in tables.validation.texts}
+    assert any("stand there before" in warning for warning in tables.warnings)
+
+
+def test_leaks_into_the_test_are_told(tmp_path):
+    write_reviews(tmp_path / "train.csv", 40)
+    write_table(tmp_path / "test.csv", ("text", "label"), [*reviews(40)[:10], *reviews(10, seed=4)])
+    result = here(*classify_words("train.csv", "none", 1, "--test", "test.csv", "--dry-run"), cwd=tmp_path)
+    assert "50.0% of test.csv also stand in train.csv" in " ".join(result.stderr.split())
+
+
+def test_a_dry_run_writes_nothing(tmp_path):
+    write_reviews(tmp_path / "t.csv", 40)
+    plan = plan_of(tmp_path, "t.csv")
+    assert plan["parameters"] > 0 and plan["memory"] > 0 and plan["steps"] == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    by_epochs = classify_words("t.csv", "none", 3, "--dry-run", "--json", "--epochs", "4")
+    at = by_epochs.index("--steps")
+    plan = json.loads(here(*by_epochs[:at], *by_epochs[at + 2 :], cwd=tmp_path).stdout.splitlines()[-1])
+    assert plan["steps"] == 9 and plan["epochs"] == 4  # 36 rows in batches of 16
+
+
+def test_the_demo_has_a_test_of_its_own(tmp_path):
+    plan = plan_of(tmp_path, "demo")
+    assert plan["test_examples"] > 0 and plan["labels"] == "single"
+
+
+def test_long_texts_are_cut_told_and_judged_as_they_were_learned(tmp_path, monkeypatch):
+    """The number of tokens that are read is recorded: what a later default would be does not matter."""
+    write_reviews(tmp_path / "t.csv", 40)
+    monkeypatch.setattr("weft.tasks.classify.LONGEST", 5)
+    result = here(*classify_words("t.csv", "run", 12, "--json"), cwd=tmp_path)
+    assert "have more than 5 tokens and are cut" in " ".join(result.stderr.split())
+    assert config_of(tmp_path / "run")["data"]["length"] == 5
+    monkeypatch.undo()
+    run = package.load(tmp_path / "run")
+    assert Classifier(run).length == 5
+    assert _in(tmp_path, run.evaluate)["loss"] == pytest.approx(done(result)["validation_loss"], abs=1e-6)
+    assert run.classify("the film of it fine") == run.classify("the film of it dull")  # it reads three words
+
+
+# -- from another model -----------------------------------------------------------------------
+
+FURTHER = ["--threads", "1", *sets("training.batch=8", "training.checkpoint_every=2", "training.keep=9")]
+
+
+def from_fill(desk, out, *more):
+    words = ["train", "classify", str(desk.path / "single.csv"), "--from", str(desk.run("masked")), "--out", str(out)]
+    return [*words, "--steps", "3", *FURTHER, *more]
+
+
+def test_it_begins_with_the_trunk_of_a_run_that_fills(desk, tmp_path):
+    here(*from_fill(desk, tmp_path / "run"), cwd=desk.path)
+    before = read_tensors(desk.run("masked") / "model.safetensors")
+    start, later = (
+        read_tensors(tmp_path / "run" / "checkpoints" / step / "model.safetensors") for step in ("step-0", "step-2")
+    )
+    trunk = {name for name in before if not name.startswith(BERTConfig.heads)}
+    assert len(trunk) > 8 and all(torch.equal(before[name], start[name]) for name in trunk)
+    assert {name.partition(".")[0] for name in set(start) - trunk} == {"pooler", "classes"}  # a head of its own
+    assert set(before) - trunk and not (set(before) - trunk) & set(start)
+    assert any(not torch.equal(start[name], later[name]) for name in trunk)
+    config = config_of(tmp_path / "run")
+    assert config["start"] == str(desk.run("masked")) and config["tokenizer"] is None
+    tokens = [(path / "tokenizer.json").read_text() for path in (tmp_path / "run", desk.run("masked"))]
+    assert tokens[0] == tokens[1]
+
+
+@pytest.mark.parametrize(
+    ("what", "kept"), [("embeddings", ("tokens.", "segments.")), ("1", ("tokens.", "segments.", "layers.0."))]
+)
+def test_frozen_parts_keep_their_weights(desk, tmp_path, what, kept):
+    words = [*from_fill(desk, tmp_path / "run", "--freeze", what)]
+    words[2] = str(desk.path / "pairs.csv")  # with both segments
+    here(*words, cwd=desk.path)
+    before, after = (read_tensors(path / "model.safetensors") for path in (desk.run("masked"), tmp_path / "run"))
+    shared = set(before) & set(after)
+    same = {name for name in shared if torch.equal(before[name], after[name])}
+    assert same == {name for name in shared if name.startswith(kept)} and "norm.weight" not in same
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--set", "model.width=32"], 1, "do not fit the settings"),
+        (["--set", "model.depth=2"], 1, "do not fit the settings"),
+        (["--tokenizer", "bpe"], 2, "come with the weights"),
+        (["--model", "bert-tiny"], 2, "come with the weights"),
+        (["--freeze", "9"], 2, "at most 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(desk, tmp_path, words, code, said):
+    result = here(*from_fill(desk, tmp_path / "run", *words), cwd=desk.path, check=False)
+    assert result.returncode == code and said in result.stderr
+    assert len(told(result)) <= 3 and not (tmp_path / "run").exists()
+
+
+def test_other_classes_begin_with_another_head(desk, tmp_path):
+    """The same number of classes with other names: their scores mean something else."""
+    rows = [(t, {"pos": "yes", "neg": "no"}[label]) for t, label in reviews(40)]
+    write_table(tmp_path / "t.csv", ("text", "label"), rows)
+    words = ["train", "classify", "t.csv", "--from", str(desk.run("single")), "--out", "run", "--steps", "1", *FURTHER]
+    here(*words, cwd=tmp_path)
+    start = read_tensors(tmp_path / "run" / "checkpoints" / "step-0" / "model.safetensors")
+    before = read_tensors(desk.run("single") / "model.safetensors")
+    assert not torch.equal(start["classes.1.weight"], before["classes.1.weight"])
+    assert torch.equal(start["tokens.weight"], before["tokens.weight"])
+    write_reviews(tmp_path / "same.csv", 40)  # a negative control: for the same classes it stays
+    words[2], words[6] = "same.csv", "again"
+    here(*words, cwd=tmp_path)
+    start = read_tensors(tmp_path / "again" / "checkpoints" / "step-0" / "model.safetensors")
+    assert torch.equal(start["classes.1.weight"], before["classes.1.weight"])
+
+
+# -- stopped and gone on with -----------------------------------------------------------------
+
+STEPS = 17
+
+
+def words_for(out):
+    return classify_words("train.csv", str(out), STEPS, "--test", "test.csv", *sets(*EVERY))
+
+
+def everything(run):
+    """All that an interrupted run must have in common with one that was left alone."""
+    return digest(run) | {name: (run / name).read_text() for name in ("calibration.json", "test.json")}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """36 rows to learn from in batches of 16: epochs end within steps 3, 5 and 7, and with step 9."""
+    folder = tmp_path_factory.mktemp("resume")
+    rows = reviews(40)
+    rows[3::8] = [(t, "pos" if label == "neg" else "neg") for t, label in rows[3::8]]  # some errors: no T is 1
+    write_table(folder / "train.csv", ("text", "label"), rows)
+    write_reviews(folder / "test.csv", 10, seed=6)
+    here(*words_for("alone"), cwd=folder)
+    return folder
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(undisturbed):
+    here(*words_for("twin"), cwd=undisturbed)
+    assert everything(undisturbed / "twin") == everything(undisturbed / "alone")
+    here(*words_for("other"), "--seed", "1", cwd=undisturbed)
+    assert digest(undisturbed / "other")["model.safetensors"] != digest(undisturbed / "alone")["model.safetensors"]
+
+
+POINTS = {
+    "after step 2": (Trainer, "_step", 2, True),
+    "after step 9, at the end of an epoch": (Trainer, "_step", 9, True),
+    "in an evaluation": (judging.Judge, "measure", 2, True),
+    "in a save": (checkpoint, "save_file", 4, True),
+    "before the temperature is fitted": (judging.Judge, "fit_temperature", 1, False),
+    "before the test": (job, "load_model_tensors", 1, False),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_changes_nothing(undisturbed, monkeypatch, point):
+    home, name, at, after = POINTS[point]
+    out = undisturbed / point.replace(" ", "-").replace(",", "")
+    with monkeypatch.context() as patch:
+        crash_in(patch, home, name, at, after=after)
+        with pytest.raises(Crash):
+            here(*words_for(out), cwd=undisturbed)
+    assert not (out / "test.json").exists()
+    here("resume", str(out), cwd=undisturbed)
+    assert everything(out) == everything(undisturbed / "alone")
+    assert [line["step"] for line in metrics(out)] == list(range(1, STEPS + 1))
+
+
+def test_negative_control_another_order_gives_other_bytes(undisturbed, monkeypatch):
+    """A resume that reads the table from its beginning again is noticed."""
+    with monkeypatch.context() as patch:
+        crash_in(patch, Trainer, "_step", 9)
+        with pytest.raises(Crash):
+            here(*words_for("shifted"), cwd=undisturbed)
+    monkeypatch.setattr("weft.tasks.classify.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
+    here("resume", "shifted", cwd=undisturbed)
+    assert everything(undisturbed / "shifted") != everything(undisturbed / "alone")
+
+
+def test_kill_9_in_an_evaluation(undisturbed):
+    command = [sys.executable, KILL_AT, "judge", "2", *words_for("killed")]
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    result = subprocess.run(command, cwd=undisturbed, env=env, capture_output=True, check=False)
+    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
+    here("resume", "killed", cwd=undisturbed)
+    assert everything(undisturbed / "killed") == everything(undisturbed / "alone")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("train.csv", "train.csv have changed since this run began: 36 rows to learn from then, 45 now"),
+        ("test.csv", "test.csv have changed since this run began"),
+    ],
+)
+def test_a_changed_table_is_refused(undisturbed, tmp_path, name, said):
+    for table in ("train.csv", "test.csv"):
+        shutil.copy(undisturbed / table, tmp_path)
+    shutil.copytree(undisturbed / "alone", tmp_path / "run")
+    with (tmp_path / name).open("a") as file:
+        file.writelines(f"{t},{label}\n" for t, label in reviews(10, seed=11))
+    result = here("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
+    assert result.returncode == 1 and said in result.stderr
+    assert len(told(result)) <= 3
+
+
+def test_one_changed_label_is_noticed(undisturbed, tmp_path):
+    for table in ("train.csv", "test.csv"):
+        shutil.copy(undisturbed / table, tmp_path)
+    shutil.copytree(undisturbed / "alone", tmp_path / "run")
+    train = tmp_path / "train.csv"
+    train.write_text(train.read_text().replace(",pos\n", ",neg\n", 1))
+    result = here("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
+    assert result.returncode == 1 and "have changed" in result.stderr
+
+
+def test_a_finished_run_can_be_trained_further(undisturbed, tmp_path):
+    for table in ("train.csv", "test.csv"):
+        shutil.copy(undisturbed / table, tmp_path)
+    shutil.copytree(undisturbed / "alone", tmp_path / "run")
+    event = done(here("resume", "run", "--epochs", "2", "--json", cwd=tmp_path))
+    assert event["steps"] == STEPS + 4  # 2 · 36 / 16, rounded
+    assert [line["step"] for line in metrics(tmp_path / "run")] == list(range(1, STEPS + 5))
+
+
+# -- probabilities ----------------------------------------------------------------------------
+
+
+def with_temperature(undisturbed, path, value):
+    shutil.copytree(undisturbed / "alone", path)
+    (path / "calibration.json").write_text(json.dumps({"temperature": value}))
+    return path
+
+
+def test_probabilities_are_those_of_the_logits_divided_by_the_temperature(undisturbed, tmp_path):
+    fitted = json.loads((undisturbed / "alone" / "calibration.json").read_text())["temperature"]
+    assert fitted != 1.0 and 0.05 <= fitted <= 20
+    texts = ["a lovely film", "the grim story of it", ""]
+    for value, path in ((fitted, undisturbed / "alone"), (2.5, with_temperature(undisturbed, tmp_path / "hot", 2.5))):
+        run = package.load(path)
+        rows = [run.tokenizer.encode_pair(t)[0].astype(np.int64) for t in texts]
+        with torch.inference_mode():
+            logits = torch.cat([class_logits(run.model, TextRow.of([ids])) for ids in rows])
+        wanted = (logits.double() / value).softmax(-1).numpy()
+        for answer, row in zip(run.classify(texts), wanted, strict=True):
+            assert [answer.probabilities[name] for name in ("neg", "pos")] == pytest.approx(row.tolist(), abs=1e-6)
+            assert answer.probability == max(answer.probabilities.values())
+            assert sum(answer.probabilities.values()) == pytest.approx(1)
+            assert answer.label == ("neg", "pos")[int(row.argmax())]
+    other = package.load(path).classify(texts[0]).probability  # a negative control: it is used
+    assert abs(other - package.load(undisturbed / "alone").classify(texts[0]).probability) > 1e-4
+
+
+def test_the_temperature_is_the_best_for_what_was_held_out(undisturbed):
+    run = package.load(undisturbed / "alone")
+    fitted = Classifier(run).temperature
+    losses = []
+    for value in (fitted, 0.8 * fitted, 1.25 * fitted):
+        classifier = Classifier(run)
+        classifier.temperature = value
+        validation = _in(undisturbed, lambda: read_tables(run.config.data)).validation
+        answers = classifier.answers(validation.texts)
+        losses.append(-np.mean([np.log(a.probabilities[t]) for a, t in zip(answers, validation.labels, strict=True)]))
+    assert losses[0] < min(losses[1:])
+
+
+@pytest.mark.parametrize("value", ["warm", 0, -1, 1e9, None, [1], True])
+def test_a_temperature_that_is_none_is_refused(undisturbed, tmp_path, value):
+    run = package.load(with_temperature(undisturbed, tmp_path / "run", value))
+    with pytest.raises(package.WeftError, match=r"temperature = .*\nexpected a number above 0"):
+        run.classify("a film")
+
+
+# -- Python -----------------------------------------------------------------------------------
+
+
+def test_python_trains_on_tuples(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    changes = dict(change.split("=") for change in SIZES) | {"training.evaluate_every": 10}
+    run = package.train("classify", reviews(60), steps=30, threads=1, out=str(tmp_path / "run"), set=changes)
+    assert run.task == "classify" and run.evaluate()["accuracy"] == 1.0
+    assert [answer.label for answer in run.classify(["a lovely warm film", "a grim cold film"])] == ["pos", "neg"]
+    assert run.classify("a lovely warm film") == run.classify(["a lovely warm film"])[0]
+    assert run.classify([]) == []
+    with pytest.raises(package.WeftError, match="one text at a time"):
+        run.classify([("a", "b")])
+    with pytest.raises(package.WeftError, match="a tuple of 1"):
+        package.train("classify", [("alone",)], steps=1)
