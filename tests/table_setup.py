@@ -16,6 +16,7 @@ from training_setup import here, text, train_words
 
 GOOD = ["fine", "warm", "bright", "lovely", "great"]
 BAD = ["dull", "cold", "grim", "awful", "poor"]
+ICY = ["frost", "snow", "icy", "winter"]
 PLAIN = ["the", "film", "a", "story", "was", "of", "it", "and", "in", "this", "house"]
 SIZES = [
     "model.width=16", "model.depth=1", "model.attention.heads=2", "model.max_length=24", "model.dropout=0.1",
@@ -74,8 +75,9 @@ def write_several(path: Path, count: int = 120, seed: int = 2) -> Path:
     """good, cold or both."""
     rng, rows = random.Random(seed), []
     for n in range(count):
-        told = [(["lovely"], "good"), (["icy"], "cold"), (["lovely", "icy"], "cold|good")][n % 3]
-        rows.append((" ".join([*rng.choices(PLAIN, k=rng.randint(2, 6)), *told[0]]), told[1]))
+        good, cold = [(4, 0), (0, 4), (2, 2)][n % 3]
+        words = [*rng.choices(PLAIN, k=rng.randint(1, 4)), *rng.choices(GOOD, k=good), *rng.choices(ICY, k=cold)]
+        rows.append((" ".join(words), ("good", "cold", "cold|good")[n % 3]))
     return write_table(path, ("text", "labels"), rows)
 
 
@@ -162,8 +164,10 @@ class Desk:
         if kind in ("masked", "questions"):
             tasks = "masked" if kind == "masked" else "next-sentence,sentence-order"
             return fill_words("book.txt", out, 40, *sets(f"objective.tasks={tasks}", "training.evaluate_every=20"))
-        steps = 70 if kind == "several" else 40
-        return classify_words(f"{kind}.csv", out, steps, *sets("training.evaluate_every=10"))
+        more = sets("training.evaluate_every=10")
+        if kind == "several":  # which is harder
+            more += sets("training.optimizer.learning_rate=0.02", "objective.word_dropout=0", "model.dropout=0")
+        return classify_words(f"{kind}.csv", out, 60 if kind == "several" else 40, *more)
 
 
 HF_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, "##s", *"abcdefghijklmnopqrstuvwxyz.,!"]

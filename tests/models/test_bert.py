@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from weft.blocks import PositionConfig
 from weft.errors import ConfigError, DataError, ShapeError, UnsupportedError
-from weft.models import BERTConfig, HeadConfig, ModelConfig, encode, encode_bunches, encode_first, preset
+from weft.models import BERTConfig, HeadConfig, ModelConfig, TextRow, encode, encode_bunches, encode_first, preset
 from weft.models.bert import ClassesConfig
 from weft.training import AdamWConfig
 
@@ -145,17 +145,23 @@ def test_a_model_has_its_head_and_no_other(kind):
         assert torch.allclose(some, bert.masked_logits(hidden).flatten(0, 1)[at], atol=1e-6)
 
 
-def test_a_left_padded_row_is_pooled_at_its_first_real_token():
-    bert, (texts, _) = model("default", head=ClassesConfig(classes=3)), ragged()
+@pytest.mark.parametrize("pool", ["mean", "first"])
+def test_padding_on_either_side_or_none_gives_the_same_pooled_vector(pool):
+    bert, (texts, _) = model("default", head=ClassesConfig(classes=3), pool=pool), ragged()
     tokens, keep = padded(texts, "left")
     right, right_keep = padded(texts)
     left_logits = bert.class_logits(bert(tokens, None, keep), keep)
-    assert torch.allclose(left_logits, bert.class_logits(bert(right, None, right_keep)), atol=1e-12)
+    assert torch.allclose(left_logits, bert.class_logits(bert(right, None, right_keep), right_keep), atol=1e-12)
+    row = TextRow.of(texts)
+    alone = bert.class_logits(row.states(bert), unpadded=row.unpadded)
+    assert torch.allclose(alone, left_logits, atol=1e-12)
+    ignoring = bert.class_logits(bert(tokens, None, keep))  # what is not told of padding reads it
+    assert not torch.allclose(ignoring, left_logits, atol=1e-3)
 
 
 def test_questions_have_maps_of_their_own():
     head = {"kind": "pretraining", "questions": ["next-sentence", "entailment"], "answers": [2, 3]}
-    bert = model("default", torch.float32, head=head)
+    bert = model("default", torch.float32, head=head, pool="first")
     hidden, (_, keep) = bert(torch.randint(50, (5, 9))), padded(ragged()[0], "left")
     assert bert.pair_logits(hidden).shape == (5, 2) and bert.pair_logits(hidden, "entailment").shape == (5, 3)
     assert torch.equal(bert.pair_logits(hidden), bert.pair_logits(hidden, "next-sentence"))

@@ -89,7 +89,7 @@ def test_the_loss_is_that_of_padded_texts(tasks):
         total += masked
     for question in config.questions:
         texts, labels = batch.questions[question]
-        logits = model.pair_logits(hidden[texts], question)
+        logits = model.pair_logits(hidden[texts], question, keep[texts])
         loss = F.cross_entropy(logits, labels, reduction="sum")
         assert torch.allclose(parts[question][0], loss) and parts[question][2] == len(labels)
         assert parts[question][1] == (logits.argmax(-1) == labels).sum()

@@ -74,6 +74,11 @@ class Unpadded:
             yield start, count, length
             start += count * length
 
+    def means(self, row: Float[Tensor, "1 T D"]) -> Float[Tensor, "N D"]:
+        """The mean over the tokens of each text."""
+        lengths = torch.tensor(self.lengths, device=row.device)
+        return torch.segment_reduce(row[0], "mean", lengths=lengths, axis=0)
+
     def split(self, row: Float[Tensor, "1 T D"]) -> list[Tensor]:
         """What was computed for each text, (its length, D)."""
         return list(torch.split(row[0], list(self.lengths)))

@@ -46,7 +46,7 @@ from weft.models.base import ModelConfig
 class HeadConfig(Choice):
     """What a BERT has on top of its trunk.
 
-    `pooled`: a map and tanh of the first token's state, from which pairs and classes are read.
+    `pooled`: whether it reads from one vector for each text (`BERTConfig.pool` says which), as pairs and classes do.
     """
 
     pooled: ClassVar[bool] = False
@@ -140,7 +140,8 @@ class BERTConfig(ModelConfig, kind="bert"):
     """The sizes and parts of a BERT. Attention heads are a field of `attention`, the hidden width of `feed_forward`.
 
     `norm_first`: pre-norm layers and a last norm, or BERT's own post-norm. `segments`: how many kinds of text a
-    row may hold (first and second of a pair). `qk_norm`: without weights, or with "learned" ones.
+    row may hold (first and second of a pair). `qk_norm`: without weights, or with "learned" ones. `pool`: what stands
+    for a whole text, the "mean" of its states, or a map and tanh of the "first", as in BERT.
     """
 
     heads = ("masked.", "pooler.", "pairs.", "classes.")
@@ -158,6 +159,7 @@ class BERTConfig(ModelConfig, kind="bert"):
     norm_first: bool = True
     zero_outputs: bool = True
     dropout: Share = 0.0
+    pool: Literal["mean", "first"] = "mean"
     head: HeadConfig = MaskedConfig()
 
     def build(self) -> BERT:
@@ -182,7 +184,7 @@ class BERT(nn.Module):
         self.layers = Layers(self._layer(head_width) for _ in range(config.depth))
         self.norm = config.norm.build(width) if config.norm_first else nn.Identity()
         self.masked = self._masked_head()
-        self.pooler = nn.Linear(width, width) if head.pooled else None
+        self.pooler = nn.Linear(width, width) if head.pooled and config.pool == "first" else None
         self.pairs = self._pair_heads()
         self.classes = self._class_head()
         self._initialise()
@@ -285,9 +287,15 @@ class BERT(nn.Module):
         *,
         unpadded: Unpadded | None = None,
     ) -> Float[Tensor, "N D"]:
-        """One vector for each text: tanh of a map of its first real token."""
-        if self.pooler is None:
+        """One vector for each text: the mean of its states, or tanh of a map of its first real token's."""
+        if not self.config.head.pooled:
             raise self._without("whole texts", "pooled, pairs, pretraining or classes")
+        if self.pooler is None:
+            if unpadded is not None:
+                return unpadded.means(hidden)
+            if keep is None:
+                return hidden.mean(1)
+            return hidden.masked_fill(~keep[..., None], 0).sum(1) / keep.sum(1, keepdim=True)
         first = hidden[:, 0]
         if unpadded is not None:
             first = hidden[0, unpadded.starts(hidden.device)]
@@ -341,6 +349,7 @@ def bert(depth: int, width: int, heads: int) -> dict[str, object]:
         "norm_first": False,
         "zero_outputs": False,
         "dropout": 0.1,
+        "pool": "first",
         "head": PretrainingConfig(),
     }
 

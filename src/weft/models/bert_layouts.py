@@ -68,6 +68,7 @@ class BertLayout(Layout, name="bert", architecture="BertForMaskedLM", prefix="be
             norm_first=False,
             zero_outputs=False,
             dropout=dropout,
+            pool="first",
             head=_head(theirs),
         )
 
@@ -158,6 +159,7 @@ def _in_the_way(config: BERTConfig) -> Iterator[tuple[bool, str]]:
     yield config.norm_first, "norm_first is off there"
     yield not isinstance(norm, LayerNormConfig) or not norm.bias, "norm is layer with biases there"
     yield config.qk_norm is not False, "qk_norm is off there"
+    yield config.head.pooled and config.pool != "first", f"pool is first there, not {config.pool}"
     yield not isinstance(plain, PlainConfig), f"feed_forward is plain there, not {plain.kind}"
     yield isinstance(plain, PlainConfig) and not plain.bias, "feed_forward.bias is on there"
     if type(attention) is not SoftmaxConfig:

@@ -117,16 +117,16 @@ def pretraining_loss(model: nn.Module, batch: PretrainingBatch) -> tuple[Tensor,
 
     Logits over the vocabulary are computed for hidden tokens alone.
     """
-    hidden = batch.row.states(model)[0]
+    states = batch.row.states(model)
+    hidden = states[0]
     total = hidden.new_zeros((), dtype=torch.promote_types(hidden.dtype, torch.float32))
     parts: dict[str, Part] = {}
     pairs = 0
     if batch.places is not None and batch.targets is not None:
         logits = model.masked_logits(hidden[batch.places])  # type: ignore[operator]
         total = total + _judged(MASKED, logits, batch.targets, parts)
-    first = batch.row.unpadded.starts(hidden.device)
     for name, (texts, labels) in batch.questions.items():
-        logits = model.pair_logits(hidden[first[texts]][:, None], name)  # type: ignore[operator]
+        logits = model.pair_logits(states, name, unpadded=batch.row.unpadded)[texts]  # type: ignore[operator]
         total = total + batch.pair_weight * _judged(name, logits, labels, parts)
         pairs += len(labels)
     return total, pairs if batch.places is None else len(batch.places), parts
