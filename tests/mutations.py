@@ -22,6 +22,10 @@ TESTS = {
     "generation": WRITING,
     "tasks": ["tests/tasks/test_transfer.py"],
     "loops": ["tests/generation/test_packing.py"],  # these compile for some seconds
+    "rows": ["tests/data/test_by_length.py", "tests/objectives/test_classification.py"],
+    "classify": ["tests/training/test_classify.py"],
+    "fill": ["tests/training/test_fill.py"],
+    "use": [f"tests/cli/test_{name}.py" for name in ("classify", "fill", "embed")],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -33,10 +37,15 @@ class Mutant:
     old: str
     new: str
     package: str = "blocks"
+    suite: str = ""
 
     @property
     def tests(self) -> list[str]:
-        return TESTS["loops" if self.file in ("kernels.py", "packing.py") else self.package]
+        return (
+            TESTS[self.suite]
+            if self.suite
+            else TESTS["loops" if self.file in ("kernels.py", "packing.py") else self.package]
+        )
 
 
 def writing(name: str, file: str, old: str, new: str) -> Mutant:
@@ -45,6 +54,11 @@ def writing(name: str, file: str, old: str, new: str) -> Mutant:
 
 def transfer(name: str, file: str, old: str, new: str) -> Mutant:
     return Mutant(f"transfer: {name}", file, old, new, "tasks")
+
+
+def reading(name: str, path: str, old: str, new: str, suite: str) -> Mutant:
+    package, _, file = path.partition("/")
+    return Mutant(f"reading: {name}", file, old, new, package, suite)
 
 
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
@@ -145,6 +159,30 @@ MUTANTS = [
     transfer("special tokens are not compared", "probes.py", 'if role == "end" or expected is not None:', "if False:"),
     transfer("a trunk is said to fill", "purpose.py", 'isinstance(config.head, MaskedConfig) else "read"', 'isinstance(config.head, MaskedConfig) else "fill"'),
     transfer("the temperature is kept quiet", "transfer.py", "if temperature == 1:", "if True:"),
+    reading("batches do not know where the epoch began", "data/by_length.py", "rest = -epoch * count % self.batch", "rest = 0", "rows"),
+    reading("the same order in every epoch", "data/by_length.py", "Shuffle(count, self.seed, epoch)", "Shuffle(count, self.seed, 0)", "rows"),
+    reading("lengths are not looked at", "data/by_length.py", "np.argsort(self.lengths[pool], kind=\"stable\")", "np.arange(len(pool))", "rows"),
+    reading("marks are hidden too", "objectives/classification.py", "chosen &= ~torch.isin(row.tokens, self.whole.to(row.tokens.device))", "pass", "rows"),
+    reading("words are hidden when it is used", "objectives/classification.py", "self.with_gaps(batch.row) if model.training else batch.row", "self.with_gaps(batch.row)", "rows"),
+    reading("classes weigh alike", "objectives/classification.py", "each if weights is None else each * weights[labels]", "each", "rows"),
+    reading("a mean for a sum", "objectives/classification.py", "(logits[:, 0] - labels.float()).square().sum()", "(logits[:, 0] - labels.float()).square().mean()", "rows"),
+    reading("duplicates on both sides", "tasks/tables.py", "seed=0, groups=everything.keys()", "seed=0", "classify"),
+    reading("a changed table is read on with", "tasks/tables.py", "if recorded.fingerprint == found.fingerprint:", "if True:", "classify"),
+    reading("the temperature is forgotten", "tasks/classifying.py", "(1 / _temperature(run / CALIBRATION), 0.0)", "(1.0, 0.0)", "classify"),
+    reading("numbers without their mean", "tasks/classifying.py", "(data.deviation, data.mean)", "(data.deviation, 0.0)", "classify"),
+    reading("other classes keep the head", "tasks/start.py", "if not name.startswith(\"classes.\")}", "if True}", "classify"),
+    reading("the order begins anew", "tasks/classify.py", "places = order[numbers]", "places = order[numbers - numbers.min()]", "classify"),
+    reading("the length is not recorded", "tasks/classify.py", "data=tables.config.override({\"length\": length})", "data=tables.config", "classify"),
+    reading("held-out text by the seed of training", "tasks/fill.py", "self.made_from(part, JUDGED_SEED)", "self.made_from(part, self.config.training.seed)", "fill"),
+    reading("pairs may change", "tasks/fill.py", "if config.data.fingerprint.partition(\"|\")[2] != source.config.fingerprint.partition(\"|\")[2]:", "if False:", "fill"),
+    reading("processes name different parts", "objectives/pretraining.py", "asked = {name: row.questions.get(name, none) for name in config.questions}", "asked = row.questions", "fill"),
+    reading("sums of parts are not shared", "training/sums.py", "self.parts = {name: sums[2 + 3 * n : 5 + 3 * n].tolist() for n, name in enumerate(names)}", "pass", "fill"),
+    reading("the truth is overwritten", "cli/classify.py", "_free(said if name == \"label\" else name, title): value", "name: value", "use"),
+    reading("texts in another order", "tasks/judging.py", "found[places] = logits", "found[sorted(places)] = logits", "use"),
+    reading("a file is written over", "cli/streams.py", "file = open_file(path, \"x\")", "file = Path(path).open(\"w\")", "use"),
+    reading("marks count in the mean", "tasks/embedding.py", "marks = 0 if isinstance(self.model, GPT) else 1", "marks = 0", "use"),
+    reading("the rest of a long text is left out", "tasks/embedding.py", "for start in range(0, max(1, len(ids)), step):", "for start in range(0, 1, step):", "use"),
+    reading("special tokens as candidates", "tasks/filling.py", "logits[:, self._special_ids()] = -torch.inf", "pass", "use"),
 ]  # fmt: skip
 
 

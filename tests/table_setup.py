@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import random
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
+
+import pytest
 
 from training_setup import here, text, train_words
 
@@ -51,9 +54,11 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
         lines = [json.dumps(dict(zip(header, row, strict=True)), ensure_ascii=False) + "\n" for row in rows]
         path.write_text("".join(lines), encoding="utf-8")
         return path
+    if path.suffix == ".tsv":  # which has no quoting
+        path.write_text("".join("\t".join(map(str, row)) + "\n" for row in (header, *rows)), encoding="utf-8")
+        return path
     with path.open("w", encoding="utf-8", newline="") as file:
-        tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if path.suffix == ".tsv" else {}
-        csv.writer(file, lineterminator="\n", **tabs).writerows([header, *rows])
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
     return path
 
 
@@ -124,20 +129,26 @@ class Crash(BaseException):
     """Stands for a power cut: nothing more is saved."""
 
 
-def crash_in(monkeypatch: Any, home: Any, name: str, at: int, *, after: bool = True) -> None:
-    """The end of the world before or after the n-th call of `home.name`."""
-    function, left = getattr(home, name), [at]
+def crash(point: tuple[Any, str, int, bool], *words: str, cwd: Path) -> None:
+    """Type the words; the world ends before or after the n-th call of `home.name`, where (home, name, n, after)."""
+    home, name, left, after = point
+    function = getattr(home, name)
 
     def wrapped(*args: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0] == 0 and not after:
+        nonlocal left
+        left -= 1
+        if left == 0 and not after:
             raise Crash
         result = function(*args, **options)
-        if left[0] == 0:
+        if left == 0:
             raise Crash
         return result
 
-    monkeypatch.setattr(home, name, wrapped)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, name, wrapped)
+        with pytest.raises(Crash):
+            here(*words, cwd=cwd)
+    gc.collect()  # what was never written to a file is gone now, as after a power cut, and not at some later time
 
 
 class Desk:
@@ -170,7 +181,8 @@ class Desk:
         return classify_words(f"{kind}.csv", out, 60 if kind == "several" else 40, *more)
 
 
-HF_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, "##s", *"abcdefghijklmnopqrstuvwxyz.,!"]
+MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+HF_WORDS = list(dict.fromkeys([*MARKS, *GOOD, *BAD, *PLAIN, "##s", *"abcdefghijklmnopqrstuvwxyz.,!"]))
 
 
 def hugging_face_folder(path: Path, head: str, **fields: Any) -> Any:
@@ -178,6 +190,7 @@ def hugging_face_folder(path: Path, head: str, **fields: Any) -> Any:
     import torch
     import transformers
 
+    transformers.utils.logging.disable_progress_bar()
     torch.manual_seed(1)
     config = transformers.BertConfig(
         vocab_size=len(HF_WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,

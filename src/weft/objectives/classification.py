@@ -21,11 +21,13 @@ class ClassifyConfig(Config):
 
     weights          of the classes: "none", "balanced" (a rare class counts as much as a frequent one), or "auto":
                      balanced where the most frequent class is ten times as frequent as the rarest
-    word_dropout     share of the tokens that are hidden from the model while it learns, others in every epoch
+    respelling       share of the tokens that are spelled by two others while it learns, others in every epoch
+    word_dropout     share of the tokens that are hidden from the model while it learns, likewise
     smoothing        share of the label that is given to all classes alike
     """
 
     weights: Literal["auto", "none", "balanced"] = "auto"
+    respelling: Share = 0.3
     word_dropout: Share = 0.1
     smoothing: Share = 0.0
 

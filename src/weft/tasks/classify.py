@@ -14,10 +14,13 @@ from torch import nn
 from weft.checkpoints import RunDirectory
 from weft.cost import cost_of
 from weft.data import ByLength, Examples, class_weights
+from weft.data.chance import Chance
+from weft.data.respelling import Respelling
 from weft.models import BERTConfig, ModelConfig, preset
 from weft.models.bert import ClassesConfig
 from weft.objectives import Classification, ClassifyConfig, LabelledRow
 from weft.tasks import judging, planning
+from weft.tasks.encoded import Spelling, encoded
 from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.preparation import ENCODER_TOKENS, learned_tokenizer
@@ -29,7 +32,7 @@ from weft.tasks.tables import TableConfig, Tables, check_same, read_tables
 from weft.tasks.task import Prepared, Task
 from weft.tasks.vocabulary import encoder_tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
-from weft.training import Ranks
+from weft.training import AdamWConfig, Ranks
 from weft.training.freezing import freeze
 
 EPOCHS = 8.0  # readings of the table when the user says nothing
@@ -110,7 +113,7 @@ class Labelled(Prepared):
     def _judged(self, examples: Examples) -> judging.Judged:
         assert examples.labels is not None
         return judging.Judged(
-            judging.encoded(self.tokenizer, examples.inputs(), self.length),
+            encoded(self.tokenizer, examples.inputs(), self.length),
             self.tables.labels.encode(examples.labels, examples.lines, examples.name),
         )
 
@@ -120,13 +123,14 @@ class Labelled(Prepared):
         return judging.Judge(self.tables.labels, data.mean, data.deviation, torch.device(self.config.training.device))
 
     def samples(self) -> Callable[[np.ndarray], LabelledRow]:
-        texts, labels = self.parts["train"].texts, self._targets()
-        order = ByLength(texts.lengths, self.config.training.batch, self.config.training.seed)
+        texts, labels, training = self.parts["train"].texts, self._targets(), self.config.training
+        order = ByLength(texts.lengths, training.batch, training.seed)
+        share = self.config.objective.respelling
+        spelling = Spelling(Respelling.of(self.tokenizer), Chance(training.seed), share, self.length)
 
         def batch(numbers: np.ndarray) -> LabelledRow:
-            places = order[numbers]
-            places = places[np.argsort(texts.lengths[places], kind="stable")]  # equal lengths side by side
-            return LabelledRow(texts.row(places), torch.from_numpy(labels[places]))
+            row, now = texts.varied(order[numbers], numbers, spelling)
+            return LabelledRow(row, torch.from_numpy(labels[order[numbers][now]]))
 
         return batch
 
@@ -248,7 +252,7 @@ def _plan(
     model = request.apply("model", _with_head(_model(request, tokenizer, start), tables))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    training = planning.first_training(request, BATCH, start, ranks, request.minutes)
+    training = planning.first_training(request, BATCH, ranks, request.minutes, _learning(model, start))
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     length = min(getattr(model, "max_length", LONGEST), tables.config.length or LONGEST)
     config = ClassifyRunConfig(
@@ -266,6 +270,15 @@ def _plan(
         each = max(1, len(tables.train) // training.batch)
         training = training.override({"evaluate_every": max(1, min(each, training.steps // 4))})
     return Labelled(config.override({"training": training}), tables, tokenizer)
+
+
+def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:
+    """Rates: low for the matrices, which would learn a small table by heart; what is known already is only bent."""
+    if start is None:
+        rates = {"learning_rate": 0.002, "embedding_rate": 0.005, "head_rate": 0.005}
+        return {f"optimizer.{name}": rate for name, rate in rates.items()} | {"warmup": 0.05, "decay": 0.95}
+    rate = 0.04 / getattr(model, "width", 768)  # 5e-5 for BERT's width, as its authors advise
+    return {"optimizer": AdamWConfig(learning_rate=rate), "warmup": 0.1, "decay": 0.9}
 
 
 def _model(request: Request, tokenizer: Tokenizer, start: Start | None) -> ModelConfig:

@@ -17,7 +17,8 @@ from weft.data.columns import Columns, find_columns
 from weft.errors import DataError, UnsupportedError
 from weft.models import BERT, BERTConfig
 from weft.models.bert import ClassesConfig
-from weft.tasks.judging import CALIBRATION, Judge, Judged, encoded, logits_of, probabilities
+from weft.tasks.encoded import encoded
+from weft.tasks.judging import CALIBRATION, Judge, Judged, logits_of, probabilities
 from weft.tasks.tables import TableConfig, joined, open_tables, read_tables
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sizes import rung_for, sizes_of
 from weft.tasks.sources import DataConfig, Source, are_tables, check_unchanged, read_source
-from weft.tasks.start import LENGTH, Start
+from weft.tasks.start import GENTLE, LENGTH, Start
 from weft.tasks.task import Prepared, Task
 from weft.tasks.vocabulary import encoder_tokenizer_fields
 from weft.text import Corpus, Tokenizer, TokenizerConfig
@@ -38,6 +38,7 @@ from weft.training.freezing import freeze
 from weft.training.sums import Sums
 
 MINUTES = 5.0  # when the user says nothing
+LEARNING = {"optimizer.learning_rate": 0.015, "optimizer.embedding_rate": 0.002}  # the table of tokens is also the head
 JUDGED_SEED = 1  # hides the same tokens of the held-out text in every run
 HELD_OUT_PAIRS = 0.1
 
@@ -230,6 +231,18 @@ class Pretraining(Prepared):
     def learned(self) -> PretrainingSamples:
         return self.made_from("train", self.config.training.seed)
 
+    @cached_property
+    def judged(self) -> dict[str, PretrainingSamples]:
+        """Samples of what is held out and tested on: the same questions in every evaluation."""
+        return {part: self._judged(part) for part in self.texts.parts if part != "train"}
+
+    def _judged(self, part: str) -> PretrainingSamples:
+        try:
+            return self.made_from(part, JUDGED_SEED)
+        except DataError as error:
+            where = "the text that is held out" if part == "validation" else "the text to test on"
+            raise DataError(f"{where}: {error}") from None
+
     def samples(self) -> Callable[[np.ndarray], PretrainingBatch]:
         learned, objective = self.learned, self.config.objective
         return lambda numbers: PretrainingBatch.of(learned.batch(numbers), objective, self.usual)
@@ -244,8 +257,8 @@ class Pretraining(Prepared):
         return tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
 
     def measure(self, model: nn.Module, part: str, ranks: Ranks) -> dict[str, float]:
-        """The same questions of the held-out text in every evaluation: loss, and how often each task is right."""
-        samples = self.made_from(part, JUDGED_SEED)
+        """Loss, and how often each task is right."""
+        samples = self.judged[part]
         rows = max(1, 4096 // self.length)
         sums = Sums(self.config.objective.tasks)  # a process without rows names them too
         device = torch.device(self.config.training.device)
@@ -327,7 +340,8 @@ def _plan(
     model = request.apply("model", model.override({"head": objective.head(classes)}))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    training = planning.first_training(request, 1, start, ranks, minutes)
+    planned = LEARNING if start is None else GENTLE
+    training = planning.first_training(request, 1, ranks, minutes, planned)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = FillConfig(
         model=model,
@@ -339,7 +353,9 @@ def _plan(
     )
     made = Pretraining(config, texts)
     batch = max(1, round(rung.batch * rung.length / made.usual))
-    training = planning.first_training(request, batch, start, ranks, minutes)
+    training = planning.first_training(request, batch, ranks, minutes, planned)
     made = Pretraining(config.override({"training": training}), texts)
     pieces = planning.Pieces(made.learned.per_epoch, made.seconds_per_step, made.seconds_at_end)
-    return Pretraining(config.override({"training": planning.with_steps(training, request, pieces, ranks)}), texts)
+    made = Pretraining(config.override({"training": planning.with_steps(training, request, pieces, ranks)}), texts)
+    assert made.judged  # refuses text about which nothing can be asked, before training and not in its first evaluation
+    return made

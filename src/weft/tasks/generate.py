@@ -27,7 +27,7 @@ from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sizes import rung_for, sizes_of
 from weft.tasks.sources import check_unchanged, read_source
-from weft.tasks.start import LENGTH, Start
+from weft.tasks.start import GENTLE, LENGTH, Start
 from weft.tasks.task import Prepared, Task
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
@@ -202,7 +202,7 @@ def _plan(
         data = data.override({"length": data.length or LENGTH})
     assert isinstance(model, GPTConfig)
     batch = max(1, rung.batch * rung.length // min(model.max_length, data.length or model.max_length))
-    training = planning.first_training(request, batch, start, ranks, minutes)
+    training = planning.first_training(request, batch, ranks, minutes, {} if start is None else GENTLE)
     training = planning.sharded_if_needed(training, model, ranks)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)

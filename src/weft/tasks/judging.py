@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from torch import nn
 
 from weft.blocks import bunches
 from weft.data import Labels
-from weft.models import TextRow
 from weft.objectives import (
     accuracy,
     class_scores,
@@ -31,41 +30,10 @@ from weft.objectives import (
     spearman,
 )
 from weft.objectives.classification import class_logits
-from weft.text import Tokenizer
+from weft.tasks.encoded import Texts
 
 CALIBRATION = "calibration.json"
 BUNCH = 1024  # tokens in a row
-Ids = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """Texts as a model reads them, `[CLS] a [SEP] b [SEP]`; `cut` is the share that was too long."""
-
-    ids: list[Ids]
-    segments: list[Ids] | None
-    cut: float = 0.0
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.array([len(ids) for ids in self.ids], dtype=np.int64)
-
-    def row(self, places: Sequence[int] | NDArray[np.integer]) -> TextRow:
-        """These texts, one after the other."""
-        told = None if self.segments is None else [self.segments[place] for place in places]
-        return TextRow.of([self.ids[place] for place in places], told)
-
-
-def encoded(tokenizer: Tokenizer, inputs: Sequence[tuple[str, ...]], length: int) -> Texts:
-    """Texts or pairs as tokens, cut to `length`."""
-    pairs = [(parts[0], parts[1] if len(parts) > 1 else None) for parts in inputs]
-    found = tokenizer.encode_pairs(pairs)
-    cut = sum(len(ids) > length for ids, _ in found) / max(1, len(found))
-    if cut:
-        found = tokenizer.encode_pairs(pairs, length)
-    ids = [ids.astype(np.int64) for ids, _ in found]
-    segments = [told.astype(np.int64) for _, told in found] if any(len(parts) > 1 for parts in inputs) else None
-    return Texts(ids, segments, cut)
 
 
 @dataclass(frozen=True, eq=False)

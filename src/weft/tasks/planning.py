@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from weft.cost import cost_of
 from weft.models import GPTConfig, ModelConfig
 from weft.tasks.environment import memory_free
 from weft.tasks.request import Request
-from weft.tasks.start import OPTIMIZER, WARMUP, Start
 from weft.training import Ranks, TrainingConfig
 from weft.training.freezing import freeze
 from weft.training.precision import bf16_pays
@@ -64,7 +63,7 @@ def seconds_per_step(
 
 
 def first_training(
-    request: Request, batch: int, start: Start | None, ranks: Ranks, minutes: float | None, **planned: Any
+    request: Request, batch: int, ranks: Ranks, minutes: float | None, planned: Mapping[str, Any]
 ) -> TrainingConfig:
     """How training is done before the number of its steps is known: the plan, with what the user set on top."""
     device = torch.device(request.device)
@@ -76,10 +75,8 @@ def first_training(
         device=request.device,
         minutes=minutes,
         precision="bf16" if ranks.agree(bf16_pays(device), device) else "float32",
-    ).override(planned)
-    if start is not None:
-        training = training.override({"optimizer": OPTIMIZER, "warmup": WARMUP})
-    return request.training_config(training)
+    )
+    return request.training_config(training.override(planned))
 
 
 @dataclass(frozen=True)

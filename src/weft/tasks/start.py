@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from weft.tasks.run import Run
 
 LENGTH = 256  # tokens in a training window, unless the user says otherwise: a stranger's context may be huge
-OPTIMIZER = AdamWConfig(learning_rate=3e-4)
-WARMUP = 0.1  # gentle with what is there already
+GENTLE = {"optimizer": AdamWConfig(learning_rate=3e-4), "warmup": 0.1}  # with what is there already
 
 
 @dataclass(frozen=True)
