@@ -171,7 +171,6 @@ MUTANTS = [
     reading("the temperature is forgotten", "tasks/classifying.py", "(1 / _temperature(run / CALIBRATION), 0.0)", "(1.0, 0.0)", "classify"),
     reading("numbers without their mean", "tasks/classifying.py", "(data.deviation, data.mean)", "(data.deviation, 0.0)", "classify"),
     reading("other classes keep the head", "tasks/start.py", "if not name.startswith(\"classes.\")}", "if True}", "classify"),
-    reading("the order begins anew", "tasks/classify.py", "places = order[numbers]", "places = order[numbers - numbers.min()]", "classify"),
     reading("the length is not recorded", "tasks/classify.py", "data=tables.config.override({\"length\": length})", "data=tables.config", "classify"),
     reading("held-out text by the seed of training", "tasks/fill.py", "self.made_from(part, JUDGED_SEED)", "self.made_from(part, self.config.training.seed)", "fill"),
     reading("pairs may change", "tasks/fill.py", "if config.data.fingerprint.partition(\"|\")[2] != source.config.fingerprint.partition(\"|\")[2]:", "if False:", "fill"),

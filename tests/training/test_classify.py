@@ -54,6 +54,18 @@ def temperature_of(run):
     return json.loads((run / "calibration.json").read_text())["temperature"]
 
 
+def logits_of(model, run, texts):
+    """What a model says of each text alone."""
+    rows = [run.tokenizer.encode_pair(text)[0].astype(np.int64) for text in texts]
+    with torch.inference_mode():
+        return torch.cat([class_logits(model, TextRow.of([ids])) for ids in rows]).double()
+
+
+def learned_logits(run, texts):
+    """Of the model as it was trained, without what was found out after it."""
+    return logits_of(run.model_config.with_weights(read_tensors(run.directory.model_file)).eval(), run, texts)
+
+
 # -- learning ---------------------------------------------------------------------------------
 
 
@@ -123,11 +135,8 @@ def test_numbers_come_out_as_they_are_in_the_table(desk):
 
 def test_the_model_of_a_run_is_mean_plus_deviation_times_what_was_learned(desk):
     run = package.load(desk.run("number"))
-    data, config = run.config.data, run.model_config
-    raw = config.with_weights(read_tensors(run.directory.model_file)).eval()
-    texts = judging.encoded(run.tokenizer, [("a fine film",), ("dull and cold",), ("",)], 24)
-    with torch.inference_mode():
-        learned, told_by = (class_logits(model, texts.row([0, 1, 2])) for model in (raw, run.model))
+    data, texts = run.config.data, ["a fine film", "dull and cold", ""]
+    learned, told_by = learned_logits(run, texts), logits_of(run.model, run, texts)
     assert torch.allclose(told_by, data.mean + data.deviation * learned, rtol=1e-4)
     assert learned.abs().max() < 5 < told_by.abs().min()  # a negative control: they differ
 
@@ -483,14 +492,6 @@ def with_temperature(undisturbed, path, value):
     shutil.copytree(undisturbed / "alone", path)
     (path / "calibration.json").write_text(json.dumps({"temperature": value}))
     return path
-
-
-def learned_logits(run, texts):
-    """Of the model as it was trained, without what was found out after it; each text alone."""
-    model = run.model_config.with_weights(read_tensors(run.directory.model_file)).eval()
-    rows = [run.tokenizer.encode_pair(text)[0].astype(np.int64) for text in texts]
-    with torch.inference_mode():
-        return torch.cat([class_logits(model, TextRow.of([ids])) for ids in rows]).double()
 
 
 def test_probabilities_are_those_of_the_logits_divided_by_the_temperature(undisturbed, tmp_path):

@@ -35,9 +35,12 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import AdamWConfig, Ranks
 from weft.training.freezing import freeze
 
-EPOCHS = 8.0  # readings of the table when the user says nothing
+STEPS = 1500  # that a small table is worth, if it is not read more than MOST times for it
+FEWEST, MOST = 4.0, 30.0  # readings of a table when the user says nothing
+MINUTES = 10.0  # and not longer than this
 LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
 BATCH = 32
+SMALL = {"width": 128, "depth": 2, "max_length": LONGEST, "attention.heads": 4, "dropout": 0.3}
 IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
 
 
@@ -252,7 +255,8 @@ def _plan(
     model = request.apply("model", _with_head(_model(request, tokenizer, start), tables))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    training = planning.first_training(request, BATCH, ranks, request.minutes, _learning(model, start))
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
+    training = planning.first_training(request, BATCH, ranks, minutes, _learning(model, start))
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     length = min(getattr(model, "max_length", LONGEST), tables.config.length or LONGEST)
     config = ClassifyRunConfig(
@@ -261,32 +265,44 @@ def _plan(
         data=tables.config.override({"length": length}),
         training=training,
         start=request.start,
-        objective=request.apply("objective", ClassifyConfig()),
+        objective=request.apply("objective", _objective(start)),
     )
     labelled = Labelled(config, tables, tokenizer)
-    pieces = planning.Pieces(len(tables.train), labelled.seconds_per_step, labelled.seconds_at_end, EPOCHS)
+    rows = len(tables.train)
+    epochs = FEWEST if _is_finished(start) else min(MOST, max(FEWEST, STEPS * training.batch / rows))
+    pieces = planning.Pieces(rows, labelled.seconds_per_step, labelled.seconds_at_end, epochs)
     training = planning.with_steps(training, request, pieces, ranks)
     if not training.evaluate_every:
-        each = max(1, len(tables.train) // training.batch)
+        each = max(1, rows // training.batch)
         training = training.override({"evaluate_every": max(1, min(each, training.steps // 4))})
     return Labelled(config.override({"training": training}), tables, tokenizer)
 
 
+def _is_finished(start: Start | None) -> bool:
+    """Whether training begins with a model that was trained long before; ours have only read a little."""
+    return start is not None and not getattr(start.model, "zero_outputs", False)
+
+
 def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:
-    """Rates: low for the matrices, which would learn a small table by heart; what is known already is only bent."""
-    if start is None:
+    """Rates: low for the matrices, which would learn a small table by heart; a finished model is only bent."""
+    if not _is_finished(start):
         rates = {"learning_rate": 0.002, "embedding_rate": 0.005, "head_rate": 0.005}
         return {f"optimizer.{name}": rate for name, rate in rates.items()} | {"warmup": 0.05, "decay": 0.95}
     rate = 0.04 / getattr(model, "width", 768)  # 5e-5 for BERT's width, as its authors advise
     return {"optimizer": AdamWConfig(learning_rate=rate), "warmup": 0.1, "decay": 0.9}
 
 
+def _objective(start: Start | None) -> ClassifyConfig:
+    """A finished model is not shown words that are hidden or spelled otherwise: it knows enough of them."""
+    return ClassifyConfig(respelling=0.0, word_dropout=0.0) if _is_finished(start) else ClassifyConfig()
+
+
 def _model(request: Request, tokenizer: Tokenizer, start: Start | None) -> ModelConfig:
     if start is not None:
-        return start.model
+        return start.model if _is_finished(start) else start.model.override({"dropout": SMALL["dropout"]})
     family, fields = preset(request.model or TASK.family)
     model = ModelConfig.pick({"kind": family, **fields, "vocab_size": tokenizer.vocab_size})
-    return model if fields else model.override({"width": 128, "depth": 2, "max_length": LONGEST, "attention.heads": 4})
+    return model if fields else model.override(SMALL)
 
 
 def _with_head(model: ModelConfig, tables: Tables) -> ModelConfig:

@@ -17,5 +17,5 @@ def encoder_tokenizer_fields(kind: str | None, characters: int) -> dict[str, Any
     """The same for a model that reads: word pieces without capitals, of which there may be more."""
     if kind not in (None, "wordpiece"):
         return tokenizer_fields(kind, characters)
-    sizes = ((300_000, 2048), (3_000_000, 8192), (30_000_000, 16384))
+    sizes = ((300_000, 4096), (30_000_000, 16384))
     return {"kind": "wordpiece", "vocab_size": next((size for limit, size in sizes if characters < limit), 30_000)}
