@@ -135,5 +135,11 @@ def test_mistakes(desk, kind, words, code, said):
 
 
 def test_what_cannot_be_filled_leaves_no_empty_file(desk, tmp_path):
-    result = filled(desk, "--input", "-", "--output", str(tmp_path / "out.txt"), stdin="no gap\n", check=False)
+    long = "[MASK] " + "cat " * 500
+    result = filled(desk, "--input", "-", "--output", str(tmp_path / "out.txt"), stdin=f"{long}\n", check=False)
     assert result.returncode == 1 and not (tmp_path / "out.txt").exists()
+
+
+def test_lines_without_a_gap_come_through_a_stream_as_they_are(desk):
+    lines = filled(desk, "--input", "-", stdin=f"no gap\n\n{TEXT}\n").stdout.splitlines()
+    assert lines[:2] == ["no gap", ""] and len(lines) == 3 and "[MASK]" not in lines[2]

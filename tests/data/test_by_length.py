@@ -84,7 +84,7 @@ def test_batches_are_of_similar_length():
     assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.3  # not from short to long, which would teach so
 
 
-@pytest.mark.parametrize("count", [1990, 2003, 613])
+@pytest.mark.parametrize("count", [3990, 4003])
 def test_batches_that_the_trainer_takes_stay_similar_where_epochs_do_not_divide(count):
     """The trainer's batches begin at multiples of the batch, wherever the epoch began."""
     sizes = lengths(count)
@@ -128,3 +128,13 @@ def test_it_refuses_and_speaks():
     with pytest.raises(ConfigError, match="batch = 0"):
         ByLength([1, 2], 0, seed=0)
     assert repr(ByLength([1, 2], 1, seed=7)) == "ByLength(2 texts, batch=1, seed=7)"
+
+
+def test_the_texts_of_a_small_table_meet_others_in_another_epoch():
+    order = ByLength(lengths(320), 16, seed=0)
+    first, second = (
+        {frozenset(batch) for batch in order[np.arange(320) + 320 * epoch].reshape(-1, 16).tolist()} for epoch in (0, 1)
+    )
+    assert len(first & second) == 0
+    company = [max(len(batch & other) for other in second) for batch in first]
+    assert np.mean(company) < 10  # of 16; with one pool for all it would be nearly all

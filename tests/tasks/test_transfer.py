@@ -176,7 +176,6 @@ def test_labels_and_kinds_of_labels_come_along(imported):
     assert head.several and head.labels == ("no", "maybe", "yes") and head.classes == 3
 
 
-
 # -- our own runs -----------------------------------------------------------------------------
 
 PARTS = preset("bert-base")[1] | {"width": 32, "depth": 2, "max_length": 40}

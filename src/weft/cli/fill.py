@@ -38,11 +38,12 @@ def fill(
         lines = lines_from(text, input_, files)
         filler = Filler(open_run(run, threads))
         file = output_to(output, files)
+        typed = bool(text) and text != ["-"]
         for group in groups(lines, AT_ONCE):
-            for found in filler.fill(group, top=top, mask=mask):
+            for found in filler.fill(group, top=top, mask=mask, strict=typed):  # a file may have lines without gaps
                 if as_json:
                     file.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
-                elif text and text != ["-"] and output is None:
+                elif typed and output is None:
                     _show(found)
                 else:
                     file.write(found.best.replace("\n", "\\n") + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 from typing import Annotated
@@ -63,6 +64,7 @@ def main() -> None:
     if "--debug" in sys.argv[1:]:  # wherever it stands
         sys.argv.remove("--debug")
         os.environ["WEFT_DEBUG"] = "1"
+    logging.getLogger("weft").addHandler(logging.NullHandler())  # the verbs say it themselves
     try:
         sys.exit(app(standalone_mode=False))
     except (typer.Abort, KeyboardInterrupt):

@@ -152,7 +152,9 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     from weft.report import training_report
     from weft.tasks.job import final_metrics
 
-    task = run.read_config()["task"]
+    config = run.read_config()
+    task = config["task"]
+    only_pairs = config["model"].get("head", {}).get("kind") == "pairs" if task == "fill" else False
 
     metrics = final_metrics(run, outcome)
     run.write_file("report.html", training_report(run.path))
@@ -171,7 +173,7 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
         typer.echo(overfitted(task, progress.best_step, progress.step), err=True)
     told = result(task, progress.best, metrics)
     typer.echo(f"Done in {event['seconds']:.0f} s: {told}, in {run.path}", err=True)
-    typer.echo(next_words(task, run.path), err=True)
+    typer.echo(next_words("read" if only_pairs else task, run.path), err=True)
 
 
 def parse_changes(settings: list[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ def import_(
 
     Example:  weft import models/gpt2 --out runs/gpt2
     """
-    from weft.tasks.model_card import first_use
+    from weft.tasks.purpose import first_use
     from weft.tasks.transfer import import_model
 
     made = import_model(source, out)

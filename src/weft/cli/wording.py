@@ -70,16 +70,13 @@ def result(task: str, best: float, metrics: dict[str, Any]) -> str:
     if task == "classify":
         told = ", ".join(words.format(metrics[name]) for name, words in METRICS.items() if name in metrics)
         return f"{told} on {'the test' if tested else 'held-out'} examples"
-    told = f"{best:.4f} nats per token on held-out text"
+    unit = "nats per token" if task == "generate" else "nats"
+    told = f"{best:.4f} {unit} on held-out text"
     if tested:
         told += f", {metrics['test_loss']:.4f} on the test text"
     if task == "fill":
-        accuracies = {
-            name.removeprefix("validation_").removesuffix("_accuracy"): value
-            for name, value in metrics.items()
-            if name.endswith("_accuracy")
-        }
-        return f"{told} ({', '.join(f'{name} {value:.1%} right' for name, value in accuracies.items())})"
+        right = [f"{name.removesuffix('_accuracy')} {n:.1%} right" for name, n in metrics.items() if "_accuracy" in name]
+        return f"{told} ({', '.join(right).replace('_', ' ')})"
     return f"{told} ({metrics['bits_per_byte']:.4f} bits per byte)"
 
 
@@ -94,13 +91,10 @@ def overfitted(task: str, best_step: int, step: int) -> str:
 
 def next_words(task: str, run: Path) -> str:
     """What to do with the run now."""
-    uses = {
-        "generate": f'weft generate {run} "Once upon a time"',
-        "fill": f'weft fill {run} "The [MASK] of the day"',
-        "classify": f'weft classify {run} "a text of yours"',
-    }
+    from weft.tasks.purpose import first_use
+
     return (
-        f"Try:  {uses[task]}  ·  weft resume {run} --minutes 5\n"
+        f"Try:  {first_use(task, run)}  ·  weft resume {run} --minutes 5\n"
         f"      weft export {run} DIR  ·  and open {run / 'report.html'}"
     )
 

@@ -11,6 +11,7 @@ from weft.data.order import Shuffle, mixed
 from weft.errors import ConfigError, DataError
 
 POOL = 32  # batches that are sorted together; of the texts of a pool, each batch has the most alike
+POOLS = 4  # in a small table: or the same texts would meet in every epoch
 
 
 class ByLength:
@@ -54,7 +55,8 @@ class ByLength:
         return self._orders[epoch]
 
     def _ordered(self, epoch: int) -> NDArray[np.int64]:
-        count, size = self.per_epoch, self.batch * POOL
+        count = self.per_epoch
+        size = self.batch * max(1, min(POOL, count // self.batch // POOLS))
         shuffled = Shuffle(count, self.seed, epoch)[np.arange(count)]
         rest = -epoch * count % self.batch  # what is missing in a batch that the epoch before has begun
         parts = [shuffled[:rest]]

@@ -30,18 +30,18 @@ def environment() -> dict[str, Any]:
     }
 
 
-def run_readme(path: Path) -> str:
+def run_readme(path: Path, use: str) -> str:
     """The exact commands to go on with this run."""
     return f"""# {path.name}
 
 A model trained by Weft. What it was made of is in `config.json`, how it went in `metrics.jsonl`.
 
-    weft generate {path} "Once upon a time"     # let it write
-    weft resume {path}                          # go on, if it was interrupted
-    weft evaluate {path}                        # measure it again
-    weft export {path} DIR                      # take it to Hugging Face
+    {use}
+    weft resume {path}      # go on, if it was interrupted
+    weft evaluate {path}    # measure it again
+    weft export {path} DIR  # take it to Hugging Face
 
-`model.safetensors` holds the weights that did best on the held-out text.
+`model.safetensors` holds the weights that did best on what was held out.
 """
 
 

@@ -54,11 +54,11 @@ class Filler:
             raise _refusal(run)
         self.run, self.length = run, config.max_length
 
-    def fill(self, texts: Sequence[str], *, top: int = 5, mask: str = MASK) -> list[Filled]:
-        """What may stand where `mask` does, in each text."""
+    def fill(self, texts: Sequence[str], *, top: int = 5, mask: str = MASK, strict: bool = True) -> list[Filled]:
+        """What may stand where `mask` does, in each text; one without a gap is an error, or comes back as it is."""
         if top < 1:
             raise ConfigError(f"top = {top}", expected="at least 1")
-        return [self._fill(text, top, mask) for text in texts]
+        return [self._fill(text, top, mask) if strict or mask in text else Filled(text, [], text) for text in texts]
 
     def _fill(self, text: str, top: int, mask: str) -> Filled:
         tokenizer, model = self.run.tokenizer, self.run.model

@@ -20,6 +20,7 @@ from weft.checkpoints import RunDirectory, load_newest
 from weft.checkpoints.files import read_json
 from weft.errors import DataError
 from weft.tasks.environment import environment, run_readme
+from weft.tasks.purpose import first_use
 from weft.tasks.request import Request
 from weft.tasks.settings import RunConfig
 from weft.tasks.start import Start, read_start
@@ -67,7 +68,7 @@ def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
         run = RunDirectory.create(path)
         job.tokenizer.save(run.tokenizer_file)
         run.write_json("environment.json", environment())
-        run.write_file("README.md", run_readme(run.path))
+        run.write_file("README.md", run_readme(run.path, first_use(job.task, run.path)))
         run.write_config({"task": job.task, **job.config.to_dict()})
     ranks.wait()
     return run
@@ -155,7 +156,7 @@ def train_job(
             metrics = job.measure(model, "test", shared)
             found = {"step": outcome.progress.best_step, "test_loss": metrics.pop("validation_loss")}
             if ranks.is_first:
-                run.write_json(TEST_FILE, found | metrics)
+                run.write_json(TEST_FILE, found | _plain(metrics))
         return outcome
 
 
@@ -169,9 +170,15 @@ def _model_to_train(run: RunDirectory, config: RunConfig, start: Start | None) -
 def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
     """How good the best weights are: on the test data if there are any, else on what was held out."""
     progress = outcome.progress
-    found = {**progress.best_metrics, "validation_loss": progress.best, "measured_on": "validation"}
+    found = {**_plain(progress.best_metrics), "validation_loss": progress.best, "measured_on": "validation"}
+    found.pop("loss", None)
     if (run.path / TEST_FILE).exists():
         test = read_json(run.path / TEST_FILE)
         if test.pop("step") == progress.best_step:  # else it is of weights that were best before
             found |= {**test, "measured_on": "test"}
     return found
+
+
+def _plain(metrics: dict[str, Any]) -> dict[str, Any]:
+    """By plain names: in a log they stand beside those of the step, here they are alone."""
+    return {name.removeprefix("validation_"): value for name, value in metrics.items()}

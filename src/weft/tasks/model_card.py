@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft.models import Layout
-from weft.tasks.purpose import purpose
+from weft.tasks.purpose import first_use, purpose
 from weft.tasks.run import Run
 
 TAGS = {"generate": "text-generation", "fill": "fill-mask", "classify": "text-classification"}
@@ -16,24 +16,12 @@ KINDS = {
     "classify": "A model that sorts texts",
     "read": "A model that reads text",
 }
-USES = {
-    "generate": """    weft generate {path} "Once upon a time"     # let it write
-    weft evaluate {path} book.txt               # measure it on a text
-""",
-    "fill": """    weft fill {path} "The cat sat on the [MASK]."     # let it guess
-    weft train classify FILE.csv --from {path}        # train it to sort texts
-""",
-    "classify": """    weft classify {path} "What a lovely day."     # let it sort a text
-""",
-    "read": """    weft embed {path} "What a lovely day."           # a vector for a text
-    weft train classify FILE.csv --from {path}       # train it to sort texts
-""",
+MORE = {
+    "generate": "weft evaluate {path} book.txt",
+    "fill": "weft train classify FILE.csv --from {path}",
+    "classify": "weft evaluate {path} FILE.csv",
+    "read": "weft train classify FILE.csv --from {path}",
 }
-
-
-def first_use(task: str, path: str) -> str:
-    """The command to try first."""
-    return USES[task].splitlines()[0].split("  #")[0].strip().format(path=path)
 
 
 def imported_readme(path: Path, source: str, layout: Layout, task: str) -> str:
@@ -42,7 +30,9 @@ def imported_readme(path: Path, source: str, layout: Layout, task: str) -> str:
 
 A model imported by Weft from `{source}`, where it is written as {layout.name}. Its sizes are in `config.json`.
 
-{USES[task].format(path=path)}
+    {first_use(task, path)}
+    {MORE[task].format(path=path)}
+
 It was not trained here, so there is nothing to resume.
 """
 

@@ -5,6 +5,18 @@ from __future__ import annotations
 from weft.models import BERTConfig, ModelConfig
 from weft.models.bert import ClassesConfig, MaskedConfig
 
+FIRST_USE = {  # what to try first with a run of each task
+    "generate": 'weft generate {path} "Once upon a time"',
+    "fill": 'weft fill {path} "The [MASK] of the day"',
+    "classify": 'weft classify {path} "a text of yours"',
+    "read": 'weft embed {path} "a text of yours"',
+}
+
+
+def first_use(task: str, path: object) -> str:
+    """The command to try first with a run."""
+    return FIRST_USE[task].format(path=path)
+
 
 def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors of text, and a place to begin from."""
