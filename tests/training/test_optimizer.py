@@ -101,3 +101,5 @@ def test_pace_fits_the_rest_into_the_time(monkeypatch):
     assert pace.due(10, 100)
     assert pace.new_total(10, 100) == 50
     assert not pace.due(11, 50)
+    assert Pace(deadline=100.0, most=40, began=0.0).new_total(10, 100) == 40  # more is not worth it
+    assert Pace(deadline=100.0, most=5, began=0.0).new_total(10, 100) == 11

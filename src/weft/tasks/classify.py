@@ -107,6 +107,13 @@ class Labelled(Prepared):
         """Tokens of a text that are read."""
         return min(self.model.max_length, self.config.data.length or LONGEST)
 
+    @property
+    def epochs(self) -> float:
+        """Readings of the table that are worth it."""
+        if self.config.start is not None and not self.model.zero_outputs:  # a finished model is soon bent
+            return FEWEST
+        return min(MOST, max(FEWEST, STEPS * self.config.training.batch / len(self.tables.train)))
+
     @cached_property
     def parts(self) -> dict[str, judging.Judged]:
         """Train, validation and test, as tokens and values."""
@@ -196,6 +203,7 @@ class Labelled(Prepared):
             loss=self.loss,
             measure=measure,
             per_epoch=len(self.tables.train),
+            most=round(self.epochs * len(self.tables.train) / self.config.training.batch),
             seconds_per_step=self.seconds_per_step,
             seconds_at_end=self.seconds_at_end,
             has_test=self.tables.test is not None,
@@ -269,8 +277,7 @@ def _plan(
     )
     labelled = Labelled(config, tables, tokenizer)
     rows = len(tables.train)
-    epochs = FEWEST if _is_finished(start) else min(MOST, max(FEWEST, STEPS * training.batch / rows))
-    pieces = planning.Pieces(rows, labelled.seconds_per_step, labelled.seconds_at_end, epochs)
+    pieces = planning.Pieces(rows, labelled.seconds_per_step, labelled.seconds_at_end, labelled.epochs)
     training = planning.with_steps(training, request, pieces, ranks)
     if not training.evaluate_every:
         each = max(1, rows // training.batch)

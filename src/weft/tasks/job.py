@@ -42,6 +42,7 @@ class Job:
     measure           (model, "validation" or "test", ranks) → metrics; `validation_loss` is the one that decides
     per_epoch         samples in one reading of the data
     seconds_at_end    what measuring will take once training is over
+    most              steps that are worth it, however much time there is; None: any number
     look              what the model does as it stands, shown before and after training; or None
     conclude          what is found out about the best weights once training is over and written into the run; or None
     """
@@ -55,6 +56,7 @@ class Job:
     per_epoch: int
     seconds_per_step: Callable[[], float]
     seconds_at_end: Callable[[], float]
+    most: int | None = None
     has_test: bool = False
     look: Callable[[nn.Module], dict[str, Any]] | None = None
     conclude: Callable[[nn.Module, RunDirectory], None] | None = None
@@ -122,7 +124,7 @@ def train_job(
         model = _model_to_train(run, job.config, start).to(settings.device)
         pace = None
         if settings.minutes is not None and request is not None:
-            pace = Pace(request.started + 60 * settings.minutes - job.seconds_at_end())
+            pace = Pace(request.started + 60 * settings.minutes - job.seconds_at_end(), job.most)
         shared = ALONE if settings.sharded else ranks  # a sharded model runs on all ranks at once: no work to share
         trainer = Trainer(
             model,

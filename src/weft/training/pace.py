@@ -11,10 +11,11 @@ class Pace:
     """`deadline` (of time.perf_counter) is when the last step should be done: evaluation comes after it.
 
     Decisions fall at fixed shares of the steps planned then, and each is recorded, so a resumed run takes
-    the same ones at the same steps.
+    the same ones at the same steps. `most` is how many steps are worth it, whatever the time left.
     """
 
     deadline: float
+    most: int | None = None
     points: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95)
     since: int = 0  # the step and the time at which this process began
     began: float = field(default_factory=time.perf_counter)
@@ -38,4 +39,6 @@ class Pace:
         now = time.perf_counter()
         each = (now - self.began) / done
         fitting = step + max(1, int((self.deadline - now) / each))
+        if self.most is not None:
+            fitting = max(step + 1, min(fitting, self.most))
         return fitting if abs(fitting - total) > 0.02 * total else total
