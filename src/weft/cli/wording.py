@@ -75,7 +75,9 @@ def result(task: str, best: float, metrics: dict[str, Any]) -> str:
     if tested:
         told += f", {metrics['test_loss']:.4f} on the test text"
     if task == "fill":
-        right = [f"{name.removesuffix('_accuracy')} {n:.1%} right" for name, n in metrics.items() if "_accuracy" in name]
+        right = [
+            f"{name.removesuffix('_accuracy')} {n:.1%} right" for name, n in metrics.items() if "_accuracy" in name
+        ]
         return f"{told} ({', '.join(right).replace('_', ' ')})"
     return f"{told} ({metrics['bits_per_byte']:.4f} bits per byte)"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.models import BERTConfig, GPTConfig
+from weft.models.bert import MaskedConfig
 
 BYTES = 4  # float32
 
@@ -28,8 +29,14 @@ def cost_of(config: GPTConfig | BERTConfig, *, batch: int, length: int, optimize
     tokens = batch * length
     seen = length / 2 if isinstance(config, GPTConfig) else length
     flops = 3.0 * tokens * (2 * maps + 4 * seen * config.width * config.depth)
-    per_token = (
-        config.depth * (18 * config.width + 3 * config.feed_forward.hidden(config.width)) + 3 * config.vocab_size
-    )
+    kept = 3 * config.vocab_size * _asked(config)
+    per_token = config.depth * (18 * config.width + 3 * config.feed_forward.hidden(config.width)) + kept
     memory = int(BYTES * (parameters * (2 + optimizer_copies) + tokens * per_token))
     return Cost(parameters, tokens, flops, memory)
+
+
+def _asked(config: GPTConfig | BERTConfig) -> float:
+    """The share of the tokens for which there are logits over the vocabulary."""
+    if isinstance(config, GPTConfig):
+        return 1.0
+    return 0.15 if isinstance(config.head, MaskedConfig) else 0.0

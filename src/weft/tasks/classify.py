@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from weft.checkpoints import RunDirectory
-from weft.cost import cost_of
 from weft.data import ByLength, Examples, class_weights
 from weft.data.chance import Chance
 from weft.data.respelling import Respelling
@@ -21,7 +20,6 @@ from weft.models.bert import ClassesConfig
 from weft.objectives import Classification, ClassifyConfig, LabelledRow
 from weft.tasks import judging, planning
 from weft.tasks.encoded import Spelling, encoded
-from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.preparation import ENCODER_TOKENS, learned_tokenizer
 from weft.tasks.request import Request
@@ -176,14 +174,10 @@ class Labelled(Prepared):
             return None
         return class_weights(self.parts["train"].values, len(labels.classes)).tolist()
 
-    def seconds_per_step(self) -> float:
-        return planning.seconds_per_step(self.model.build(), self.config.training, self.samples(), self.loss)
-
-    def seconds_at_end(self) -> float:
-        """What is judged is read once for the temperature and once for the test: forward alone, a third of a step."""
-        tokens = sum(int(part.texts.lengths.sum()) for name, part in self.parts.items() if name != "train")
-        cost = cost_of(self.model, batch=1, length=self.length)
-        return 2 * tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
+    @property
+    def judged_tokens(self) -> int:
+        """What is judged is read once for the temperature and once to measure."""
+        return 2 * sum(int(part.texts.lengths.sum()) for name, part in self.parts.items() if name != "train")
 
     def job(self, sample: str | None = None) -> Job:
         judge = self.judge
@@ -222,32 +216,17 @@ class Labelled(Prepared):
         return told
 
     def describe(self) -> dict[str, Any]:
-        config, training, labels = self.config, self.config.training, self.tables.labels
+        training, labels, rows = self.config.training, self.tables.labels, len(self.tables.train)
         texts = self.parts["train"].texts
-        mean = max(1, round(float(texts.lengths.mean())))
-        cost = cost_of(self.model, batch=training.batch, length=mean)
-        held = {f"{name}_examples": len(part.values) for name, part in self.parts.items() if name != "train"}
         return {
             "columns": self.tables.why,
             "labels": labels.kind,
             "classes": len(labels.classes),
             "weighted": self.weights is not None,
-            "examples": len(self.tables.train),
-            **held,
-            "tokenizer": self.tokenizer.kind,
-            "vocab_size": self.tokenizer.vocab_size,
-            "model": self.model.kind,
-            "width": self.model.width,
-            "depth": self.model.depth,
-            "length": self.length,
+            "examples": rows,
+            **{f"{name}_examples": len(part.values) for name, part in self.parts.items() if name != "train"},
             "cut": texts.cut,
-            **({} if config.start is None else {"start": config.start}),
-            "parameters": cost.parameters,
-            "memory": memory_in_use() + cost.memory,
-            "steps": training.steps,
-            "batch": training.batch,
-            "epochs": round(training.steps * training.batch / len(self.tables.train), 2),
-            "minutes": training.minutes,
+            **self.common_facts(max(1, round(float(texts.lengths.mean()))), training.steps * training.batch / rows),
         }
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from weft.cost import cost_of
 from weft.data import Labels, Sentences, find_columns, read_examples, read_table, stratified_split, tokenise_sentences
 from weft.data.labelled_pairs import LabelledPairs
 from weft.data.marks import Marks
@@ -20,7 +19,6 @@ from weft.errors import ConfigError, DataError
 from weft.models import BERTConfig, ModelConfig, preset
 from weft.objectives import ObjectiveConfig, PretrainingBatch, pretraining_loss
 from weft.tasks import planning
-from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.overlap import overlap_warnings
 from weft.tasks.preparation import ENCODER_TOKENS, learned_from
@@ -196,6 +194,10 @@ class Pretraining(Prepared):
     texts: FillTexts
 
     @property
+    def loss(self) -> Callable[..., Any]:
+        return pretraining_loss
+
+    @property
     def tokenizer(self) -> Tokenizer:  # type: ignore[override]
         return self.texts.tokenizer
 
@@ -247,14 +249,9 @@ class Pretraining(Prepared):
         learned, objective = self.learned, self.config.objective
         return lambda numbers: PretrainingBatch.of(learned.batch(numbers), objective, self.usual)
 
-    def seconds_per_step(self) -> float:
-        return planning.seconds_per_step(self.model.build(), self.config.training, self.samples(), pretraining_loss)
-
-    def seconds_at_end(self) -> float:
-        """Forward alone is a third of a step."""
-        tokens = sum(len(part.ids) for name, part in self.texts.parts.items() if name != "train")
-        cost = cost_of(self.model, batch=1, length=self.length)
-        return tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
+    @property
+    def judged_tokens(self) -> int:
+        return sum(len(part.ids) for name, part in self.texts.parts.items() if name != "train")
 
     def measure(self, model: nn.Module, part: str, ranks: Ranks) -> dict[str, float]:
         """Loss, and how often each task is right."""
@@ -280,7 +277,7 @@ class Pretraining(Prepared):
             config=self.config,
             tokenizer=self.tokenizer,
             samples=self.samples(),
-            loss=pretraining_loss,
+            loss=self.loss,
             measure=self.measure,
             per_epoch=self.learned.per_epoch,
             seconds_per_step=self.seconds_per_step,
@@ -295,29 +292,16 @@ class Pretraining(Prepared):
         return told
 
     def describe(self) -> dict[str, Any]:
-        config, parts, training = self.config, self.texts.parts, self.config.training
-        cost = cost_of(self.model, batch=training.batch, length=self.length)
+        parts, training = self.texts.parts, self.config.training
         return {
-            "characters": config.data.characters,
+            "characters": self.config.data.characters,
             "tokens": len(parts["train"].ids),
             "sentences": len(parts["train"]),
             "documents": parts["train"].document_count,
             "validation_tokens": len(parts["validation"].ids),
             **({"test_tokens": len(parts["test"].ids)} if "test" in parts else {}),
-            "tasks": list(config.objective.tasks),
-            "tokenizer": self.tokenizer.kind,
-            "vocab_size": self.tokenizer.vocab_size,
-            "model": self.model.kind,
-            "width": self.model.width,
-            "depth": self.model.depth,
-            "length": self.length,
-            **({} if config.start is None else {"start": config.start}),
-            "parameters": cost.parameters,
-            "memory": memory_in_use() + cost.memory,
-            "steps": training.steps,
-            "batch": training.batch,
-            "epochs": round(training.steps * training.batch / self.learned.per_epoch, 2),
-            "minutes": training.minutes,
+            "tasks": list(self.config.objective.tasks),
+            **self.common_facts(round(self.usual), training.steps * training.batch / self.learned.per_epoch),
         }
 
 

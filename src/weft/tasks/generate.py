@@ -10,14 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from weft.cost import cost_of
 from weft.data import Windows
 from weft.errors import ConfigError, UnsupportedError
 from weft.generation import GenerationConfig, generate
 from weft.models import GPTConfig, ModelConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
-from weft.tasks.environment import memory_in_use
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.job import Job, Report
 from weft.tasks.overlap import overlap_warnings
@@ -100,6 +98,10 @@ class Reading(Prepared):
     texts: Texts
 
     @property
+    def loss(self) -> Callable[..., Any]:
+        return causal_loss
+
+    @property
     def tokenizer(self) -> Tokenizer:  # type: ignore[override]
         return self.texts.tokenizer
 
@@ -122,13 +124,9 @@ class Reading(Prepared):
         windows = Windows(self.texts.train, self.length, self.config.training.seed)
         return lambda numbers: torch.from_numpy(windows.batch(numbers))
 
-    def seconds_per_step(self) -> float:
-        return planning.seconds_per_step(self.model.build(), self.config.training, self.samples(), causal_loss)
-
-    def seconds_at_end(self) -> float:
-        """Forward alone is a third of a step; shapes are large, so the speed is that of plain products."""
-        cost = cost_of(self.model, batch=1, length=self.model.max_length)
-        return self.texts.judged * cost.flops / cost.tokens / 3 / planning.machine_speed()
+    @property
+    def judged_tokens(self) -> int:
+        return self.texts.judged
 
     def job(self, sample: str | None = None) -> Job:
         texts, device = self.texts, torch.device(self.config.training.device)
@@ -144,7 +142,7 @@ class Reading(Prepared):
             config=self.config,
             tokenizer=texts.tokenizer,
             samples=self.samples(),
-            loss=causal_loss,
+            loss=self.loss,
             measure=measure,
             per_epoch=self.per_epoch,
             seconds_per_step=self.seconds_per_step,
@@ -162,26 +160,13 @@ class Reading(Prepared):
         return told
 
     def describe(self) -> dict[str, Any]:
-        config, texts, training = self.config, self.texts, self.config.training
-        cost = cost_of(self.model, batch=training.batch, length=self.length)
+        texts, training = self.texts, self.config.training
         return {
-            "characters": config.data.characters,
+            "characters": self.config.data.characters,
             "tokens": len(texts.train),
             "validation_tokens": len(texts.validation),
             **({} if texts.test is None else {"test_tokens": len(texts.test)}),
-            "tokenizer": texts.tokenizer.kind,
-            "vocab_size": texts.tokenizer.vocab_size,
-            "model": self.model.kind,
-            "width": self.model.width,
-            "depth": self.model.depth,
-            "length": self.length,
-            **({} if config.start is None else {"start": config.start}),
-            "parameters": cost.parameters,
-            "memory": memory_in_use() + cost.memory,
-            "steps": training.steps,
-            "batch": training.batch,
-            "epochs": round(training.steps * training.batch * self.length / len(texts.train), 2),
-            "minutes": training.minutes,
+            **self.common_facts(self.length, training.steps * training.batch * self.length / len(texts.train)),
         }
 
 

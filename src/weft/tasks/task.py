@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from weft.config import Config
+from weft.cost import cost_of
 from weft.errors import ConfigError, did_you_mean
-from weft.models import ModelConfig, preset
+from weft.models import BERTConfig, GPTConfig, ModelConfig, preset
+from weft.tasks import planning
+from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.request import Request
 from weft.tasks.run import Run
@@ -24,10 +30,31 @@ from weft.training import Ranks, TrainingConfig
 
 
 class Prepared(ABC):
-    """Data and settings of one run, ready to be trained."""
+    """Data and settings of one run, ready to be trained.
+
+    length          tokens that are read at a time
+    judged_tokens   tokens that are read to measure, once training is over
+    loss            a summed loss of a batch, how many terms it has, and perhaps its parts by name
+    """
 
     config: RunConfig
     tokenizer: Tokenizer
+
+    @property
+    @abstractmethod
+    def loss(self) -> Callable[..., Any]: ...
+
+    @property
+    @abstractmethod
+    def length(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def judged_tokens(self) -> int: ...
+
+    @abstractmethod
+    def samples(self) -> Callable[[np.ndarray], Any]:
+        """What gives the batch with these sample numbers."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -40,6 +67,39 @@ class Prepared(ABC):
     @abstractmethod
     def job(self, sample: str | None = None) -> Job:
         """What there is to do; `sample` is what the model is to show before and after."""
+
+    def seconds_per_step(self) -> float:
+        """Measured with fresh weights, which are thrown away."""
+        return planning.seconds_per_step(self.config.model.build(), self.config.training, self.samples(), self.loss)
+
+    def seconds_at_end(self) -> float:
+        """Forward alone is a third of a step; shapes are large, so the speed is that of plain products."""
+        cost = cost_of(self._sized(), batch=1, length=self.length)
+        return self.judged_tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
+
+    def common_facts(self, read: int, epochs: float) -> dict[str, Any]:
+        """What every plan says: tokenizer, model, memory for texts of `read` tokens, and how long."""
+        config, model, training = self.config, self._sized(), self.config.training
+        cost = cost_of(model, batch=training.batch, length=read)
+        return {
+            "tokenizer": self.tokenizer.kind,
+            "vocab_size": self.tokenizer.vocab_size,
+            "model": model.kind,
+            "width": model.width,
+            "depth": model.depth,
+            "length": self.length,
+            **({} if config.start is None else {"start": config.start}),
+            "parameters": cost.parameters,
+            "memory": memory_in_use() + cost.memory,
+            "steps": training.steps,
+            "batch": training.batch,
+            "epochs": round(epochs, 2),
+            "minutes": training.minutes,
+        }
+
+    def _sized(self) -> GPTConfig | BERTConfig:
+        assert isinstance(self.config.model, GPTConfig | BERTConfig)
+        return self.config.model
 
 
 class Task(ABC):
