@@ -26,6 +26,7 @@ OPTIONS = (  # those that a request takes under the same name
     *("model", "tokenizer", "validation", "test", "minutes", "steps", "epochs", "seed", "device", "threads", "out"),
     *("freeze", "sample", "text", "pair", "label", "pairs"),
 )
+RISEN = 1.005  # a loss above the best by more than this has risen
 STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
 
 
@@ -149,12 +150,13 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
     from weft.cli.wording import next_words, overfitted, result
+    from weft.models import ModelConfig
     from weft.report import training_report
     from weft.tasks.job import final_metrics
+    from weft.tasks.purpose import can_be_exported, purpose
 
     config = run.read_config()
     task = config["task"]
-    only_pairs = config["model"].get("head", {}).get("kind") == "pairs" if task == "fill" else False
 
     metrics = final_metrics(run, outcome)
     run.write_file("report.html", training_report(run.path))
@@ -169,11 +171,13 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(event))
         return
-    if progress.best_step < progress.step:
+    if progress.metrics.get("validation_loss", 0) > RISEN * progress.best:
         typer.echo(overfitted(task, progress.best_step, progress.step), err=True)
     told = result(task, progress.best, metrics)
     typer.echo(f"Done in {event['seconds']:.0f} s: {told}, in {run.path}", err=True)
-    typer.echo(next_words("read" if only_pairs else task, run.path), err=True)
+    model = ModelConfig.pick(config["model"])
+    use = "read" if task == "fill" and purpose(model) != "fill" else task
+    typer.echo(next_words(use, run.path, exportable=can_be_exported(model)), err=True)
 
 
 def parse_changes(settings: list[str]) -> dict[str, str]:

@@ -91,14 +91,12 @@ def overfitted(task: str, best_step: int, step: int) -> str:
     )
 
 
-def next_words(task: str, run: Path) -> str:
+def next_words(task: str, run: Path, *, exportable: bool) -> str:
     """What to do with the run now."""
     from weft.tasks.purpose import first_use
 
-    return (
-        f"Try:  {first_use(task, run)}  ·  weft resume {run} --minutes 5\n"
-        f"      weft export {run} DIR  ·  and open {run / 'report.html'}"
-    )
+    export = f"weft export {run} DIR  ·  and " if exportable else ""
+    return f"Try:  {first_use(task, run)}  ·  weft resume {run} --minutes 5\n      {export}open {run / 'report.html'}"
 
 
 def measured(task: str, metrics: dict[str, Any]) -> Iterator[str]:

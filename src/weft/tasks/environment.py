@@ -30,16 +30,16 @@ def environment() -> dict[str, Any]:
     }
 
 
-def run_readme(path: Path, use: str) -> str:
+def run_readme(path: Path, use: str, *, exportable: bool) -> str:
     """The exact commands to go on with this run."""
+    export = f"\n    weft export {path} DIR  # take it to Hugging Face" if exportable else ""
     return f"""# {path.name}
 
 A model trained by Weft. What it was made of is in `config.json`, how it went in `metrics.jsonl`.
 
     {use}
     weft resume {path}      # go on, if it was interrupted
-    weft evaluate {path}    # measure it again
-    weft export {path} DIR  # take it to Hugging Face
+    weft evaluate {path}    # measure it again{export}
 
 `model.safetensors` holds the weights that did best on what was held out.
 """

@@ -20,7 +20,7 @@ from weft.checkpoints import RunDirectory, load_newest
 from weft.checkpoints.files import read_json
 from weft.errors import DataError
 from weft.tasks.environment import environment, run_readme
-from weft.tasks.purpose import first_use
+from weft.tasks.purpose import can_be_exported, first_use
 from weft.tasks.request import Request
 from weft.tasks.settings import RunConfig
 from weft.tasks.start import Start, read_start
@@ -70,10 +70,14 @@ def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
         run = RunDirectory.create(path)
         job.tokenizer.save(run.tokenizer_file)
         run.write_json("environment.json", environment())
-        run.write_file("README.md", run_readme(run.path, first_use(job.task, run.path)))
+        run.write_file("README.md", _readme(job, run.path))
         run.write_config({"task": job.task, **job.config.to_dict()})
     ranks.wait()
     return run
+
+
+def _readme(job: Job, path: Path) -> str:
+    return run_readme(path, first_use(job.task, path), exportable=can_be_exported(job.config.model))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from weft.models import BERTConfig, ModelConfig
+from weft.errors import UnsupportedError
+from weft.models import BERTConfig, ModelConfig, layout_for
 from weft.models.bert import ClassesConfig, MaskedConfig
 
 FIRST_USE = {  # what to try first with a run of each task
@@ -25,3 +26,12 @@ def purpose(config: ModelConfig) -> str:
     if isinstance(config.head, ClassesConfig):
         return "classify"
     return "fill" if isinstance(config.head, MaskedConfig) else "read"
+
+
+def can_be_exported(config: ModelConfig) -> bool:
+    """Whether Hugging Face has a class for such a model."""
+    try:
+        layout_for(config)
+    except UnsupportedError:
+        return False
+    return True
