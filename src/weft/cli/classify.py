@@ -15,7 +15,7 @@ import typer
 
 from weft.cli import options
 from weft.cli.streams import groups, lines_from, open_run, output_to
-from weft.errors import ConfigError
+from weft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from weft.tasks.classifying import Answer, Classifier
@@ -72,7 +72,7 @@ Rows = Iterator[tuple[list[str], "Answer"]]
 def _from_lines(classifier: Classifier, lines: Iterator[str]) -> Rows:
     """Texts, or pairs of two lines that follow each other or stand on one with a tab between them."""
     if classifier.is_paired:
-        lines = (part for line in lines for part in line.split("\t", 1))
+        lines = _both_parts(lines)
     for group in groups(lines, AT_ONCE):
         inputs: list[Any] = group
         if classifier.is_paired:
@@ -82,6 +82,20 @@ def _from_lines(classifier: Classifier, lines: Iterator[str]) -> Rows:
             inputs = list(zip(group[::2], group[1::2], strict=True))
         for given, answer in zip(inputs, classifier.answers(inputs), strict=True):
             yield [given] if isinstance(given, str) else list(given), answer
+
+
+def _both_parts(lines: Iterator[str]) -> Iterator[str]:
+    """Two texts on a line with a tab between them, or one on each line; the first line says which."""
+    tabbed = None
+    for number, line in enumerate(lines, 1):
+        parts = line.split("\t", 1)
+        tabbed = len(parts) == 2 if tabbed is None else tabbed
+        if tabbed != (len(parts) == 2):
+            raise DataError(
+                f"line {number} has {'no' if tabbed else 'a'} tab, unlike the first",
+                expected="two texts on every line with a tab between them, or one on each",
+            )
+        yield from parts
 
 
 def _from_table(classifier: Classifier, path: str, text: str | None, pair: str | None) -> tuple[Rows, list[str]]:

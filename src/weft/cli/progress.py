@@ -17,7 +17,7 @@ from weft.tasks.environment import memory_in_use
 TEXT_COLUMNS = ("{task.description}", "{task.fields[speed]:.1f} M characters/s")
 STEP_COLUMNS = (
     "step {task.completed}/{task.total}",
-    "loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} tokens/s  {task.fields[memory]:,.0f} MB",
+    "loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} {task.fields[unit]}/s  {task.fields[memory]:,.0f} MB",
 )
 PATIENCE = 3  # seconds between plain lines about a text
 
@@ -55,6 +55,7 @@ class Reporter:
         )
         self.live = terminal and not as_json
         self.bar: Bar | None = None
+        self.unit = "tokens"
         self.last_line = self.last_event = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -120,6 +121,7 @@ class Reporter:
             self.console.print(f"  {event['phase']}: {done / max(1, total):.0%} of the text")
 
     def _plan(self, plan: dict[str, Any]) -> None:
+        self.unit = {"classify": "texts", "fill": "answers"}.get(plan["task"], self.unit)
         for line in plan_lines(plan):
             self.console.print(line)
 
@@ -141,7 +143,9 @@ class Reporter:
 
     def _show_step(self, event: dict[str, Any]) -> None:
         if self.bar is None:
-            self.bar = Bar(self.console, "training", STEP_COLUMNS, event["total"], loss=event["loss"], memory=0.0)
+            self.bar = Bar(
+                self.console, "training", STEP_COLUMNS, event["total"], loss=event["loss"], memory=0.0, unit=self.unit
+            )
             self.bar.first = event["tokens"]
         speed, memory = self.bar.speed(event["tokens"]), memory_in_use() / 2**20
         self.bar.update(event["step"], event["total"], loss=event["loss"], speed=speed, memory=memory)

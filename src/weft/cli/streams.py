@@ -36,16 +36,26 @@ def texts_from(words: list[str] | None, path: str | None, files: ExitStack) -> I
     if words and path is not None:
         raise ConfigError("texts and --input", expected="one of them")
     if path is not None:
-        lines = sys.stdin if path == "-" else files.enter_context(open_file(path, "r"))
-        return (line.rstrip("\n") for line in lines)
+        return _lines(sys.stdin if path == "-" else files.enter_context(open_file(path, "r")), path)
     if words:
         return (sys.stdin.read() if word == "-" else word for word in words)
     return None if sys.stdin.isatty() else iter([sys.stdin.read()])
 
 
+def _lines(file: TextIO, path: str) -> Iterator[str]:
+    """Without their ends; what is no text is an error that says where."""
+    number = 0
+    try:
+        for number, line in enumerate(file, 1):
+            yield (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\n")
+    except UnicodeDecodeError:
+        where = "stdin" if path == "-" else path
+        raise DataError(f"{where} is not valid UTF-8 near line {number + 1}", expected="a text on each line") from None
+
+
 def lines_from(words: list[str] | None, path: str | None, files: ExitStack) -> Iterator[str]:
     """The same where stdin is many texts, a line each, and something must be given."""
-    if words is not None and list(words) == ["-"]:
+    if words is not None and list(words) == ["-"] and path is None:
         words, path = None, "-"
     found = texts_from(words, path, files) if words or path is not None else None
     if found is None and not sys.stdin.isatty():

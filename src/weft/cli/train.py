@@ -153,7 +153,7 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     from weft.models import ModelConfig
     from weft.report import training_report
     from weft.tasks.job import final_metrics
-    from weft.tasks.purpose import can_be_exported, purpose
+    from weft.tasks.purpose import can_be_exported, use_of
 
     config = run.read_config()
     task = config["task"]
@@ -176,8 +176,7 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     told = result(task, progress.best, metrics)
     typer.echo(f"Done in {event['seconds']:.0f} s: {told}, in {run.path}", err=True)
     model = ModelConfig.pick(config["model"])
-    use = "read" if task == "fill" and purpose(model) != "fill" else task
-    typer.echo(next_words(use, run.path, exportable=can_be_exported(model)), err=True)
+    typer.echo(next_words(use_of(task, model), run.path, exportable=can_be_exported(model)), err=True)
 
 
 def parse_changes(settings: list[str]) -> dict[str, str]:

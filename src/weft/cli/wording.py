@@ -95,7 +95,7 @@ def next_words(task: str, run: Path, *, exportable: bool) -> str:
     """What to do with the run now."""
     from weft.tasks.purpose import first_use
 
-    export = f"weft export {run} DIR  ·  and " if exportable else ""
+    export = f"weft export {run} DIR  ·  " if exportable else ""
     return f"Try:  {first_use(task, run)}  ·  weft resume {run} --minutes 5\n      {export}open {run / 'report.html'}"
 
 

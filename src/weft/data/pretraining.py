@@ -120,8 +120,11 @@ class PretrainingSamples:
 
     @property
     def per_epoch(self) -> int:
-        """Samples in which every stretch of the text (of entailment alone, every row of the table) comes once."""
-        return len(self._table) if self._table is not None and self.kinds == (ENTAILMENT,) else len(self.stretches)
+        """Samples in which every stretch of the text comes once, beside a table every stretch and row at least once."""
+        if self._table is None:
+            return len(self.stretches)
+        text = len(self.stretches) if self.kinds != (ENTAILMENT,) else 0
+        return len(self.kinds) * max(text, len(self._table))
 
     def batch(self, samples: NDArray[np.integer]) -> PretrainingRow:
         """The samples with these numbers, counted through all epochs, the shortest first."""
@@ -137,11 +140,11 @@ class PretrainingSamples:
         return self._row(numbers[order], kinds[order], parts.take(order))
 
     def _make(self, kind: str, numbers: NDArray[np.int64]) -> Parts:
+        turns = numbers // len(self.kinds) if self._table is not None else numbers
         if kind == ENTAILMENT:
             assert self._table is not None
-            turn = numbers // len(self.kinds)
-            return self._table.pairs(_in_order(turn, len(self._table), mixed(self.seed, 1)))
-        stretches = _in_order(numbers, len(self.stretches), self.seed)
+            return self._table.pairs(_in_order(turns, len(self._table), mixed(self.seed, 1)))
+        stretches = _in_order(turns, len(self.stretches), self.seed)
         if kind == INVERSION:
             assert self._inversion is not None
             return self._inversion.pairs(numbers, stretches)

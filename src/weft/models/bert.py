@@ -295,7 +295,7 @@ class BERT(nn.Module):
                 return unpadded.means(hidden)
             if keep is None:
                 return hidden.mean(1)
-            return hidden.masked_fill(~keep[..., None], 0).sum(1) / keep.sum(1, keepdim=True)
+            return hidden.masked_fill(~keep[..., None], 0).sum(1) / keep.sum(1, keepdim=True).clamp(min=1)
         first = hidden[:, 0]
         if unpadded is not None:
             first = hidden[0, unpadded.starts(hidden.device)]

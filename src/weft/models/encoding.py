@@ -105,7 +105,8 @@ def encode_first(
 ) -> Tensor:
     """(N, D): the state of each text's first token, in the order given.
 
-    Heads read it as a row of one token: `model.class_logits(encode_first(model, texts)[:, None])`.
+    Heads that pool by the first read it as a row of one token:
+    `model.class_logits(encode_first(model, texts)[:, None])`.
     """
     parts = [(bunch.numbers, bunch.first()) for bunch in encode_bunches(model, texts, segments, tokens=tokens)]
     if not parts:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from weft.checkpoints import RunDirectory
+from weft.checkpoints.files import checksum
 from weft.data import ByLength, Examples, class_weights
 from weft.data.chance import Chance
 from weft.data.respelling import Respelling
@@ -38,7 +39,7 @@ FEWEST, MOST = 4.0, 30.0  # readings of a table when the user says nothing
 MINUTES = 10.0  # and not longer than this
 LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
 BATCH = 32
-SMALL = {"width": 128, "depth": 2, "max_length": LONGEST, "attention.heads": 4, "dropout": 0.3}
+SMALL = {"width": 128, "depth": 2, "attention.heads": 4, "dropout": 0.3}
 IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
 
 
@@ -182,9 +183,9 @@ class Labelled(Prepared):
     def job(self, sample: str | None = None) -> Job:
         judge = self.judge
 
-        def conclude(model: nn.Module, run: RunDirectory) -> None:
+        def conclude(model: nn.Module, run: RunDirectory) -> dict[str, Any]:
             judge.temperature = judge.fit_temperature(model, self.parts["validation"])
-            run.write_json(judging.CALIBRATION, {"temperature": judge.temperature})
+            return {judging.CALIBRATION: {"temperature": judge.temperature, "weights": checksum(run.model_file)}}
 
         def measure(model: nn.Module, part: str, _: Ranks) -> dict[str, Any]:
             return judge.measure(model, self.parts[part], whole=part == "test")
@@ -209,10 +210,10 @@ class Labelled(Prepared):
         if plan["examples"] < 100:
             told.append(f"{plan['examples']} examples are very little to learn from")
         if plan["cut"] > 0.01:
-            told.append(
-                f"{plan['cut']:.0%} of the texts have more than {plan['length']} tokens and are cut; "
-                f"--set data.length={2 * plan['length']} reads more"
-            )
+            more = f"; --set data.length={2 * plan['length']} reads more"
+            can_read_more = self.config.start is None or plan["length"] < self.model.max_length
+            text = f"{plan['cut']:.0%} of the texts have more than {plan['length']} tokens and are cut"
+            told.append(text + (more if can_read_more else ""))
         return told
 
     def describe(self) -> dict[str, Any]:
@@ -239,7 +240,7 @@ def _plan(
     ranks: Ranks,
 ) -> Labelled:
     """The model, what the user set on top, then the number of steps."""
-    model = request.apply("model", _with_head(_model(request, tokenizer, start), tables))
+    model = request.apply("model", _with_head(_model(request, tokenizer, start, tables.config.length), tables))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
     minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
@@ -283,12 +284,12 @@ def _objective(start: Start | None) -> ClassifyConfig:
     return ClassifyConfig(respelling=0.0, word_dropout=0.0) if _is_finished(start) else ClassifyConfig()
 
 
-def _model(request: Request, tokenizer: Tokenizer, start: Start | None) -> ModelConfig:
+def _model(request: Request, tokenizer: Tokenizer, start: Start | None, length: int | None) -> ModelConfig:
     if start is not None:
         return start.model if _is_finished(start) else start.model.override({"dropout": SMALL["dropout"]})
     family, fields = preset(request.model or TASK.family)
     model = ModelConfig.pick({"kind": family, **fields, "vocab_size": tokenizer.vocab_size})
-    return model if fields else model.override(SMALL)
+    return model if fields else model.override(SMALL | {"max_length": length or LONGEST})
 
 
 def _with_head(model: ModelConfig, tables: Tables) -> ModelConfig:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from torch import nn
 
-from weft.checkpoints.files import read_json
+from weft.checkpoints.files import checksum, read_json
 from weft.data import Examples, Labels, read_examples
 from weft.data.columns import Columns, find_columns
 from weft.errors import DataError, UnsupportedError
@@ -140,6 +140,8 @@ class Classifier:
             return (tables.validation, "validation") if tables.test is None else (tables.test, "test")
         opened = open_tables(data, "test")
         columns = self._columns(opened[0].columns) or find_columns(opened[0])
+        if self.is_paired is False:
+            columns = Columns(columns.text, None, columns.label)
         return joined([read_examples(table, columns) for table in opened]), "data"
 
     def _columns(self, there: Sequence[str]) -> Columns | None:
@@ -153,7 +155,12 @@ class Classifier:
     def columns_of(self, table: Any, text: str | None, pair: str | None) -> Columns:
         """Which columns of a table hold the texts to classify."""
         known = self.table
-        if text is None and known is not None and {known.text, known.pair} - {None} <= set(table.columns):
+        if (
+            text is None
+            and pair is None
+            and known is not None
+            and {known.text, known.pair} - {None} <= set(table.columns)
+        ):
             return Columns(cast("str", known.text), known.pair)
         found = find_columns(table, text, pair, labelled=False)
         return found if self.is_paired is not False or pair else Columns(found.text)
@@ -175,10 +182,12 @@ def as_used(model: BERT, run: Path, data: TableConfig) -> BERT:
 
 
 def _temperature(path: Path) -> float:
-    """1 until training is over."""
+    """1 until training is over, and again while a finished run is trained further: it belongs to its weights alone."""
     if not path.exists():
         return 1.0
     found = read_json(path)
+    if isinstance(found, dict) and found.get("weights") not in (None, checksum(path.with_name("model.safetensors"))):
+        return 1.0
     value = found.get("temperature") if isinstance(found, dict) else None
     if isinstance(value, bool) or not isinstance(value, float | int) or not 0 < value < 1000:
         raise DataError(f"{path}: temperature = {value!r}", expected="a number above 0")

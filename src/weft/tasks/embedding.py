@@ -88,10 +88,10 @@ class Embedder:
         states = self._states(pieces)
         if self.pool != "mean":
             place = 0 if self.pool == "first" else -1
-            return torch.stack([rows[place] for rows in states]).double().cpu(), [1] * len(pieces)
+            return torch.stack([rows[place] for rows in states]).cpu().double(), [1] * len(pieces)
         marks = 0 if isinstance(self.model, GPT) else 1
         inner = [rows[marks : len(rows) - marks] if len(rows) > 2 * marks else rows for rows in states]
-        return torch.stack([rows.double().sum(0) for rows in inner]).cpu(), [len(rows) for rows in inner]
+        return torch.stack([rows.cpu().double().sum(0) for rows in inner]), [len(rows) for rows in inner]
 
     def _states(self, pieces: list[Ids]) -> list[Tensor]:
         """(its length, D) for each piece."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,7 @@ from weft.training.sums import Sums
 
 MINUTES = 5.0  # when the user says nothing
 LEARNING = {"optimizer.learning_rate": 0.015, "optimizer.embedding_rate": 0.002}  # the table of tokens is also the head
+USUAL = 256  # samples from which the usual length is told
 JUDGED_SEED = 1  # hides the same tokens of the held-out text in every run
 HELD_OUT_PAIRS = 0.1
 
@@ -130,9 +132,16 @@ def read_fill_source(config: FillDataConfig) -> Source:
     source = read_source(config, lambda paths: _corpus(paths, config.text))
     if config.pairs is None:
         return source
-    pairs = Corpus.of_files(config.pairs).fingerprint
-    found = source.config.override({"fingerprint": f"{source.config.fingerprint}|{pairs}"})
+    found = source.config.override({"fingerprint": f"{source.config.fingerprint}|{_fingerprint(config.pairs)}"})
     return Source(source.train, source.validation, found, source.test)
+
+
+def _fingerprint(path: str) -> str:
+    """Of all rows of a table."""
+    digest = hashlib.sha256()
+    for row in read_table(path).rows():
+        digest.update("\x1f".join(row.cells).encode("utf-8", "surrogatepass") + b"\x1e")
+    return digest.hexdigest()[:16]
 
 
 def _corpus(paths: tuple[str, ...], column: str | None) -> Corpus | None:
@@ -163,11 +172,12 @@ def read_texts(source: Source, config: FillDataConfig, tokenizer: Tokenizer, rep
 
         parts[name] = tokenise_sentences(corpus, tokenizer, progress=progress)
         before += corpus.characters
-    return FillTexts(source, tokenizer, parts, {} if config.pairs is None else _pairs(config.pairs, tokenizer))
+    pairs = {} if config.pairs is None else _pairs(config.pairs, tokenizer, tuple(parts))
+    return FillTexts(source, tokenizer, parts, pairs)
 
 
-def _pairs(path: str, tokenizer: Tokenizer) -> dict[str, LabelledPairs]:
-    """Labelled pairs from a table, a tenth of them held out."""
+def _pairs(path: str, tokenizer: Tokenizer, names: tuple[str, ...]) -> dict[str, LabelledPairs]:
+    """Labelled pairs from a table, a tenth of them held out, and another tenth if there is a test."""
     table = read_table(path)
     examples = read_examples(table, find_columns(table))
     assert examples.labels is not None
@@ -175,11 +185,15 @@ def _pairs(path: str, tokenizer: Tokenizer) -> dict[str, LabelledPairs]:
         raise DataError(f"{path} has no pairs of texts", expected="two columns of text and one of labels")
     labels = Labels.of(examples.labels, "single", name=table.name)
     values = labels.encode(examples.labels, examples.lines, examples.name)
-    learn, judge = stratified_split(values, HELD_OUT_PAIRS, seed=0, groups=examples.keys())
-    both = list(zip(examples.texts, examples.pairs, strict=True))
+    keys, both = examples.keys(), list(zip(examples.texts, examples.pairs, strict=True))
+    learn = np.arange(len(both))
+    places = {}
+    for seed, name in enumerate(names[1:]):
+        rest, judge = stratified_split(values[learn], HELD_OUT_PAIRS, seed=seed, groups=[keys[n] for n in learn])
+        places[name], learn = learn[judge], learn[rest]
     return {
-        name: LabelledPairs.of([both[place] for place in places], values[places], labels.classes, tokenizer)
-        for name, places in (("train", learn), ("validation", judge))
+        name: LabelledPairs.of([both[place] for place in part], values[part], labels.classes, tokenizer)
+        for name, part in {"train": learn, **places}.items()
     }
 
 
@@ -221,13 +235,13 @@ class Pretraining(Prepared):
             tasks=objective.tasks,
             seed=seed,
             masking=objective.masking,
-            pairs=self.texts.pairs.get("train" if part == "train" else "validation"),
+            pairs=self.texts.pairs.get(part),
         )
 
     @cached_property
     def usual(self) -> float:
         """Tokens of a sample on average, which may be far below the most."""
-        return min(self.length, len(self.texts.parts["train"].ids) / self.learned.per_epoch + 3)
+        return float(self.learned.batch(np.arange(min(USUAL, self.learned.per_epoch))).lengths.mean())
 
     @cached_property
     def learned(self) -> PretrainingSamples:
@@ -310,7 +324,8 @@ def _plan(
 ) -> Pretraining:
     """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
     minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
-    rung = rung_for(planning.machine_speed() * 60 * (minutes or MINUTES))
+    speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
+    rung = rung_for(speed * 60 * (minutes or MINUTES))
     objective = request.apply("objective", ObjectiveConfig())
     data = cast("FillDataConfig", texts.source.config)
     if start is None:

@@ -15,9 +15,12 @@ from weft.models import BERT, BERTConfig, TextRow
 from weft.models.bert import MaskedConfig
 from weft.objectives import ObjectiveConfig
 from weft.tasks.purpose import purpose
+from weft.tasks.sources import are_tables
+from weft.text.spelling import INSIDE
 from weft.training import ALONE, TrainingConfig
 
 if TYPE_CHECKING:
+    from weft.tasks.fill import FillDataConfig
     from weft.tasks.run import Run
 
 MASK = "[MASK]"
@@ -43,6 +46,19 @@ class Filled:
         """For programs."""
         gaps = [[{"text": c.text, "probability": c.probability} for c in candidates] for candidates in self.gaps]
         return {"text": self.text, "best": self.best, "gaps": gaps}
+
+
+def _with_words(text: str, mask: str, words: Sequence[str]) -> str:
+    """The text as it was written, with a word in each gap; a piece that goes on with a word stands close to it."""
+    first, *rest = text.split(mask)
+    found = first
+    for word, piece in zip(words, rest, strict=True):
+        if word.startswith(INSIDE):
+            found = found.rstrip() + word.removeprefix(INSIDE)
+        else:  # tokens of some schemes have the space before them
+            found = found.removesuffix(" ") + word if word.startswith(" ") and found else found + word
+        found += piece
+    return found
 
 
 class Filler:
@@ -84,9 +100,7 @@ class Filler:
             [self._candidate(n, p) for n, p in zip(numbers, shares, strict=True)]
             for numbers, shares in zip(found.tolist(), chances.tolist(), strict=True)
         ]
-        best = ids.copy()
-        best[ids == special.mask] = [numbers[0] for numbers in found.tolist()]
-        return Filled(text, gaps, tokenizer.decode(best))
+        return Filled(text, gaps, _with_words(text, mask, [candidates[0].text for candidates in gaps]))
 
     def _special_ids(self) -> list[int]:
         """Tokens that stand for no text."""
@@ -110,7 +124,7 @@ def evaluate_fill(run: Run, *data: str) -> dict[str, Any]:
 
     A run that only learned about pairs is measured too. Other text has no labelled pairs: entailment is left out.
     """
-    from weft.tasks.fill import FillConfig, FillDataConfig, Pretraining, read_fill_source, read_texts
+    from weft.tasks.fill import FillConfig, Pretraining, read_fill_source, read_texts
 
     config = None if run.is_imported else run.config
     if config is None and purpose(run.model_config) != "fill":
@@ -126,7 +140,7 @@ def evaluate_fill(run: Run, *data: str) -> dict[str, Any]:
         config = FillConfig(
             model=run.model_config,
             tokenizer=None,
-            data=FillDataConfig(train=data, validation=data, length=None if config is None else config.data.length),
+            data=_other_data(data, None if config is None else config.data),
             training=TrainingConfig(steps=1, batch=1, device=str(run.device)),
             objective=ObjectiveConfig() if config is None else _without_entailment(config.objective),
         )
@@ -143,3 +157,11 @@ def _without_entailment(objective: ObjectiveConfig) -> ObjectiveConfig:
     if not tasks:
         raise DataError("entailment is measured on labelled pairs", expected="no other text: the run has its own")
     return objective.override({"tasks": tasks} | ({} if set(tasks) - {MASKED} else {"pair_weight": None}))
+
+
+def _other_data(paths: tuple[str, ...], known: FillDataConfig | None) -> FillDataConfig:
+    """Other text, read as the run read its own."""
+    from weft.tasks.fill import FillDataConfig
+
+    length, column = (None, None) if known is None else (known.length, known.text)
+    return FillDataConfig(train=paths, validation=paths, length=length, text=column if are_tables(paths) else None)

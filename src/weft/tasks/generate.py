@@ -175,7 +175,8 @@ def _plan(
 ) -> GenerateConfig:
     """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
     minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
-    rung = rung_for(planning.machine_speed() * 60 * (minutes or MINUTES))
+    speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
+    rung = rung_for(speed * 60 * (minutes or MINUTES))
     data = texts.source.config
     if start is None:
         family, fields = preset(request.model or TASK.family)

@@ -20,7 +20,7 @@ from weft.checkpoints import RunDirectory, load_newest
 from weft.checkpoints.files import read_json
 from weft.errors import DataError
 from weft.tasks.environment import environment, run_readme
-from weft.tasks.purpose import can_be_exported, first_use
+from weft.tasks.purpose import can_be_exported, first_use, use_of
 from weft.tasks.request import Request
 from weft.tasks.settings import RunConfig
 from weft.tasks.start import Start, read_start
@@ -44,7 +44,7 @@ class Job:
     seconds_at_end    what measuring will take once training is over
     most              steps that are worth it, however much time there is; None: any number
     look              what the model does as it stands, shown before and after training; or None
-    conclude          what is found out about the best weights once training is over and written into the run; or None
+    conclude          what is found out about the best weights once training is over: files of the run by name; or None
     """
 
     task: str
@@ -59,12 +59,12 @@ class Job:
     most: int | None = None
     has_test: bool = False
     look: Callable[[nn.Module], dict[str, Any]] | None = None
-    conclude: Callable[[nn.Module, RunDirectory], None] | None = None
+    conclude: Callable[[nn.Module, RunDirectory], dict[str, Any]] | None = None
 
 
 def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
     """The directory of a new run with everything that a resume needs; other ranks wait until it is there."""
-    path = Path(out) if out else RunDirectory.next_free(Path("runs"), f"{job.task}-{name}")
+    path = Path(out) if out else _next_free(f"{job.task}-{name}", ranks, torch.device(job.config.training.device))
     run = RunDirectory(path)
     if ranks.is_first:
         run = RunDirectory.create(path)
@@ -76,8 +76,15 @@ def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
     return run
 
 
+def _next_free(stem: str, ranks: Ranks, device: torch.device) -> Path:
+    """The directory that the first process finds free, on every process."""
+    path = RunDirectory.next_free(Path("runs"), stem)
+    return path.with_name(f"{stem}-{int(ranks.agree(int(path.name.rpartition('-')[2]), device))}")
+
+
 def _readme(job: Job, path: Path) -> str:
-    return run_readme(path, first_use(job.task, path), exportable=can_be_exported(job.config.model))
+    model = job.config.model
+    return run_readme(path, first_use(use_of(job.task, model), path), exportable=can_be_exported(model))
 
 
 @dataclass(frozen=True)
@@ -154,9 +161,10 @@ def train_job(
             load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
         if look is not None:
             report(look(model) | {"when": "after"})
-        if job.conclude is not None and ranks.is_first:
-            model.eval()
-            job.conclude(model, run)
+        if job.conclude is not None:
+            found = job.conclude(model.eval(), run)
+            for name, content in found.items() if ranks.is_first else ():
+                run.write_json(name, content)
         if job.has_test:
             report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
             metrics = job.measure(model, "test", shared)

@@ -50,7 +50,7 @@ def logits_of(model: nn.Module, texts: Texts, device: torch.device) -> NDArray[n
     found: NDArray[np.float64] | None = None
     with torch.inference_mode():
         for places in bunches(texts.lengths.tolist(), BUNCH):
-            logits = class_logits(model, texts.row(places).to(device)).double().cpu().numpy()
+            logits = class_logits(model, texts.row(places).to(device)).cpu().double().numpy()
             if found is None:
                 found = np.empty((len(texts.ids), logits.shape[1]))
             found[places] = logits

@@ -104,7 +104,7 @@ def with_steps(training: TrainingConfig, request: Request, pieces: Pieces, ranks
     if request.epochs is not None or minutes is None:
         assert most is not None
         return training.override({"steps": most})
-    each = pieces.each()
+    each = ranks.agree(pieces.each(), device)
     left = request.started + 60 * minutes - time.perf_counter() - pieces.end()
     steps = max(1, int(ranks.agree(left / each, device)))
     if most is not None and most <= steps:  # there is time for all: no need to watch the clock

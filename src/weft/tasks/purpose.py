@@ -19,6 +19,11 @@ def first_use(task: str, path: object) -> str:
     return FIRST_USE[task].format(path=path)
 
 
+def use_of(task: str, config: ModelConfig) -> str:
+    """What a run of a task is used for: one that only learned about pairs does not fill in."""
+    return "read" if task == "fill" and purpose(config) != "fill" else task
+
+
 def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors of text, and a place to begin from."""
     if not isinstance(config, BERTConfig):

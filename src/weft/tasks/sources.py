@@ -115,7 +115,8 @@ def short_name(paths: Sequence[str]) -> str:
 
 def task_of(paths: Sequence[str]) -> str:
     """What one probably wants to do with these data: tables are classified, texts are gone on with."""
-    return "classify" if are_tables(paths) else "generate"
+    plain = all(Path(path).suffix.lower() == ".txt" for path in paths)
+    return "classify" if are_tables(paths) and not plain else "generate"
 
 
 def are_tables(paths: Sequence[str]) -> bool:

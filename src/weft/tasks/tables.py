@@ -106,7 +106,11 @@ def read_tables(config: TableConfig) -> Tables:
     if labels.kind == "number":
         found |= {"mean": float(np.mean(values)), "deviation": float(np.std(values)) or 1.0}
     notes = [note for table in tables for note in table.notes]
-    notes += [*everything.notes, *labels.warnings, *_leaks(train, validation, test, split=not config.validation)]
+    notes += [
+        *everything.notes,
+        *labels.warnings,
+        *_leaks(train, None if not config.validation else validation, test, labels),
+    ]
     return Tables(config.override(found), labels, train, validation, test, columns.reason, tuple(notes))
 
 
@@ -129,11 +133,11 @@ def joined(parts: Sequence[Examples]) -> Examples:
     )
 
 
-def _leaks(train: Examples, validation: Examples, test: Examples | None, *, split: bool) -> Iterator[str]:
+def _leaks(train: Examples, validation: Examples | None, test: Examples | None, labels: Labels) -> Iterator[str]:
     """What a comparison of the parts warns of; each part is spoken of once."""
     told: list[str] = []
-    for other in (None if split else validation, test):
-        told += compare_tables(train, other).warnings
+    for other in (validation, test):
+        told += compare_tables(train, other, labels).warnings
     yield from dict.fromkeys(told)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,9 @@ def _paths(data: Given) -> tuple[str, ...]:
         raise ConfigError("an empty list of data", expected="paths, texts, or (text, label) pairs")
     if all(isinstance(item, tuple) for item in data):
         return (_written_table([_row(item) for item in data]),)
-    if all(isinstance(item, Path) or (len(item) < 4096 and "\n" not in item and Path(item).exists()) for item in data):
+    if any(not isinstance(item, str | Path) for item in data):
+        raise ConfigError("a list of other things than texts", expected="paths, texts, or (text, label) tuples")
+    if all(isinstance(item, Path) or os.path.exists(item) for item in data):  # False for what is no name at all
         return tuple(str(item) for item in data)
     return tuple(_written(str(item), ".txt") for item in data)
 
