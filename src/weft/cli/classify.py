@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -63,7 +65,8 @@ def classify(
             _show(list(rows))
             return
         form, said = _form(output, as_json=as_json), "predicted" if from_table else "label"
-        _write(rows, title, output_to(output, files), form, said)
+        words = functools.partial(_label, separator=classifier.labels.separator or "|")
+        _write(rows, title, output_to(output, files), form, (said, words))
 
 
 Rows = Iterator[tuple[list[str], "Answer"]]
@@ -122,14 +125,18 @@ def _form(path: str | None, *, as_json: bool) -> str:
     return "lines" if path is None else DELIMITERS.get(Path(path).suffix, "lines")
 
 
-def _label(answer: Answer) -> str:
+def _label(answer: Answer, separator: str = "|") -> str:
+    """A class, a number, or several labels as the table has them."""
     if isinstance(answer.label, float):
         return f"{answer.label:.6g}"
-    return answer.label if isinstance(answer.label, str) else "|".join(answer.label)
+    if isinstance(answer.label, str):
+        return answer.label
+    return json.dumps(answer.label, ensure_ascii=False) if separator == "[" else separator.join(answer.label)
 
 
-def _write(rows: Rows, title: list[str], file: TextIO, form: str, said: str) -> None:
-    """One line for each text, in order, as soon as it is known; `said` is the name of the answer in JSON."""
+def _write(rows: Rows, title: list[str], file: TextIO, form: str, naming: tuple[str, Callable[[Answer], str]]) -> None:
+    """One line for each text, in order, as soon as it is known; `naming`: the answer's name in JSON, and its words."""
+    said, words = naming
     added = [_free(name, title) for name in ("predicted", "probability")]
     first = list(itertools.islice(rows, 1))  # what cannot be classified is told before anything is written
     if form in DELIMITERS.values():
@@ -140,9 +147,9 @@ def _write(rows: Rows, title: list[str], file: TextIO, form: str, said: str) -> 
             told = {_free(said if name == "label" else name, title): value for name, value in answer.to_dict().items()}
             file.write(json.dumps(dict(zip(title, cells, strict=True)) | told, ensure_ascii=False) + "\n")
         elif form == "lines":
-            file.write("\t".join(part for part in (_label(answer), chance) if part) + "\n")
+            file.write("\t".join(part for part in (words(answer), chance) if part) + "\n")
         else:
-            file.write(_line([*cells, _label(answer), chance], form))
+            file.write(_line([*cells, words(answer), chance], form))
     file.flush()
 
 
@@ -154,7 +161,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
 
 def _line(cells: list[str], delimiter: str) -> str:
     if delimiter == "\t":  # which has no quoting
-        return "\t".join(" ".join(cell.split()) for cell in cells) + "\n"
+        return "\t".join(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells) + "\n"
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(cells)
     return line.getvalue()
