@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -138,12 +137,3 @@ def remove_folder(folder: Path) -> None:
     doomed = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     folder.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
-
-
-def checksum(path: Path) -> int:
-    """A number that tells one content from another, read in pieces."""
-    found = 0
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            found = zlib.crc32(piece, found)
-    return found

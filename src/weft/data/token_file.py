@@ -160,7 +160,7 @@ def _open(path: Path, about: dict[str, Any]) -> TokenFile | None:
         width = np.dtype(about["dtype"]).itemsize
         if path.stat().st_size != count * width:
             raise ValueError("of the wrong size")
-        if _checksum(path) != check:
+        if checksum(path) != check:
             raise ValueError("changed since it was written")
     except (OSError, ValueError, KeyError, TypeError) as error:
         log.warning("%s is made anew: it is damaged (%s)", path, error)
@@ -170,7 +170,7 @@ def _open(path: Path, about: dict[str, Any]) -> TokenFile | None:
     return TokenFile(np.memmap(path, dtype=about["dtype"], mode="r", shape=(count,)), size, path)
 
 
-def _checksum(path: Path) -> int:
+def checksum(path: Path) -> int:
     """CRC-32 of a file; reading it once also brings it into memory, where it is needed next."""
     check = 0
     with path.open("rb") as file:

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from weft.checkpoints import RunDirectory
-from weft.checkpoints.files import checksum
 from weft.data import ByLength, Examples, class_weights
 from weft.data.chance import Chance
 from weft.data.respelling import Respelling
+from weft.data.token_file import checksum
 from weft.models import BERTConfig, ModelConfig, preset
 from weft.models.bert import ClassesConfig
 from weft.objectives import Classification, ClassifyConfig, LabelledRow

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from torch import nn
 
-from weft.checkpoints.files import checksum, read_json
+from weft.checkpoints.files import read_json
 from weft.data import Examples, Labels, read_examples
 from weft.data.columns import Columns, find_columns
+from weft.data.token_file import checksum
 from weft.errors import DataError, UnsupportedError
 from weft.models import BERT, BERTConfig
 from weft.models.bert import ClassesConfig
