@@ -17,9 +17,9 @@ from weft.blocks.attention import (
     renormalise,
     softargmax,
 )
-from weft.blocks.cache import Cache, DecoderCache, KeyValueCache, all_positions, positions
+from weft.blocks.cache import Cache, DecoderCache, JointCache, KeyValueCache, all_positions, positions
 from weft.blocks.feedforward import FeedForward, FeedForwardConfig, GatedFeedForward
-from weft.blocks.layer import Layers, TransformerLayer
+from weft.blocks.layer import JointLayer, Layers, TransformerLayer
 from weft.blocks.norm import LayerNorm, NormConfig, RMSNorm
 from weft.blocks.position import ALiBi, Learned, Position, PositionConfig, RelativeBias, Rotary, Sinusoidal, sinusoids
 from weft.blocks.residual import PostNorm, PreNorm, Residual
@@ -38,6 +38,8 @@ __all__ = [
     "FeedForwardConfig",
     "GatedFeedForward",
     "HardLookup",
+    "JointCache",
+    "JointLayer",
     "KeyValueCache",
     "LayerNorm",
     "Layers",

@@ -71,6 +71,11 @@ class KeyValueCache:
         return None if self._value is None else self._value[:, :, : self.length]
 
     @property
+    def rows(self) -> int:
+        """How many texts are side by side in it."""
+        return 0 if self._key is None else self._key.shape[0]
+
+    @property
     def tables(self) -> tuple[Float[Tensor, "B G C K"], Float[Tensor, "B G C W"]]:
         """The whole tables with room for more; only the first `length` slots are filled."""
         assert self._key is not None and self._value is not None
@@ -154,6 +159,36 @@ class KeyValueCache:
             self._key[:, :, : self.length] = old_key
             self._value[:, :, : self.length] = old_value
         self._shared = False
+
+
+class JointCache(KeyValueCache):
+    """A table that begins with a memory (`remembered` slots); positions count from the first token after it."""
+
+    def __init__(self, capacity: int | None = None) -> None:
+        super().__init__(capacity)
+        self.remembered = 0
+
+    def __repr__(self) -> str:
+        return f"JointCache({self.length} of {self.capacity} slots, {self.remembered} of them a memory)"
+
+    @property
+    def _written(self) -> Bool[Tensor, "B S"] | None:
+        return None if self.keep is None else self.keep[:, self.remembered :]
+
+    @property
+    def start(self) -> int | Int[Tensor, "B 1"]:
+        written = self._written
+        return self.length - self.remembered if written is None else written.sum(1, keepdim=True)
+
+    def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
+        return positions(self.length - self.remembered, device, keep=self._written)
+
+    def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
+        """Forget tokens written; the memory stays."""
+        if self.keep is None:
+            super().rewind(tokens + self.remembered)
+        else:
+            super().rewind(tokens + self.keep[:, : self.remembered].sum(1))
 
 
 class DecoderCache:

@@ -8,9 +8,10 @@ from typing import cast
 from torch import Tensor, nn
 
 from weft.blocks.attention.base import EVERYTHING, Mask, Mixer, Stream
-from weft.blocks.cache import Cache, DecoderCache
+from weft.blocks.attention.heads import Attention
+from weft.blocks.cache import Cache, DecoderCache, JointCache
 from weft.blocks.residual import Residual
-from weft.errors import ConfigError, ShapeError
+from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
 class TransformerLayer(nn.Module):
@@ -67,6 +68,34 @@ class TransformerLayer(nn.Module):
         own = cast(Mixer, self.attention).new_cache(capacity)
         cross = self.cross_attention
         return own if cross is None else DecoderCache(own, cast(Mixer, cross).new_cache())
+
+
+class JointLayer(TransformerLayer):
+    """Read the memory and the sequence in one lookup, then think: the table of keys begins with the memory's."""
+
+    def forward(
+        self,
+        x: Stream,
+        *,
+        mask: Mask = EVERYTHING,
+        memory: Tensor | None = None,
+        memory_mask: Mask = EVERYTHING,
+        cache: Cache | None = None,
+    ) -> Stream:
+        attention = cast(Attention, self.attention)
+        table = self.new_cache() if cache is None else cache
+        if not isinstance(table, JointCache):
+            raise UnsupportedError(f"a {type(table).__name__} was given", expected="this layer's own new_cache()")
+        if table.length == 0:
+            if memory is None:
+                raise ShapeError("no memory was given to a layer that reads one")
+            attention.remember(memory, table, memory_mask.keep)
+        x = self.attention_residual(x, lambda h: attention(h, mask=mask, cache=table))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    def new_cache(self, capacity: int | None = None) -> JointCache:
+        """An empty table for the memory and what is written."""
+        return JointCache(capacity)
 
 
 class Layers(nn.ModuleList):

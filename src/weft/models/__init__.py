@@ -6,12 +6,14 @@ How other programs write a family down stands beside it in `…_layouts.py`; imp
 from weft.models.base import ModelConfig
 from weft.models.bert import BERT, BERTConfig, HeadConfig
 from weft.models.bert_layouts import BertLayout
+from weft.models.encoder_decoder import EncoderDecoder, Memory
 from weft.models.encoding import Bunch, TextRow, encode, encode_bunches, encode_first
 from weft.models.gpt import GPT, GPTConfig
 from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
 from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
 from weft.models.presets import preset
+from weft.models.transformer import Transformer, TransformerConfig
 
 __all__ = [
     "BERT",
@@ -19,16 +21,20 @@ __all__ = [
     "BERTConfig",
     "BertLayout",
     "Bunch",
+    "EncoderDecoder",
     "Foreign",
     "GPT2Layout",
     "GPTConfig",
     "HeadConfig",
     "Layout",
     "LlamaLayout",
+    "Memory",
     "ModelConfig",
     "NanoChatLayout",
     "Qwen3Layout",
     "TextRow",
+    "Transformer",
+    "TransformerConfig",
     "encode",
     "encode_bunches",
     "encode_first",

@@ -7,6 +7,7 @@ thirty times slower than float32 on a CPU without bf16 units.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from weft.blocks import Attention
 from weft.config import Amount, Choice, Share, Size
 from weft.errors import ConfigError
+from weft.training.freezing import EMBEDDING
 
 # The quintic a·x + b·x³ + c·x⁵, applied five times, takes singular values from (0, 1] to about 1.
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -198,6 +200,6 @@ class AdamWConfig(OptimizerConfig, kind="adamw"):
 
 def _place(name: str, p: Tensor) -> str:
     """Matrices inside the layers are Muon's; what reads or writes tokens has rates of its own."""
-    if p.dim() == 2 and name.startswith("layers."):
+    if p.dim() == 2 and re.match(r"((en|de)coder\.)?layers\.", name):
         return "matrix"
-    return "embedding" if name.startswith(("tokens.", "segments.", "position.")) else "head"
+    return "embedding" if EMBEDDING.match(name) else "head"

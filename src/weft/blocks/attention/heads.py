@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Lookup, Mask, Stream
-from weft.blocks.cache import Cache, KeyValueCache, positions
+from weft.blocks.cache import Cache, JointCache, KeyValueCache, positions
 from weft.blocks.unpadded import Unpadded
 from weft.config import Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
@@ -63,16 +63,14 @@ class Attention(nn.Module):
         self, x: Stream, memory: Tensor | None = None, *, mask: Mask = EVERYTHING, cache: Cache | None = None
     ) -> Stream:
         self._check(x, memory, mask, cache)
+        if memory is not None and isinstance(cache, KeyValueCache) and cache.length:  # read once, in an earlier call
+            return self._ask_again(x, mask, cache)
         if mask.keep is not None:  # whatever stands in the padding must not reach a product, not even NaN
             padding = ~mask.keep[..., None]
             if memory is None:
                 x = x.masked_fill(padding, 0.0)
             else:
                 memory = memory.masked_fill(padding, 0.0)
-        if memory is not None and isinstance(cache, KeyValueCache) and cache.length:  # read once, in an earlier call
-            query = self._heads(self.query(x), self.heads)
-            query = query if self.qk is None else self.qk(query, query, None)[0]
-            return self._join(self.lookup.recall(query, None, None, mask, cache))
         asked, keys, values = self.project(x, memory)
         query = self._heads(asked, self.heads)
         key, value = self._heads(keys, self.kv_heads), self._heads(values, self.kv_heads)
@@ -84,6 +82,29 @@ class Attention(nn.Module):
         if mask.unpadded is not None:
             return self._join(self._text_by_text(query, key, value, mask, mask.unpadded))
         return self._join(self.lookup(query, key, value, mask))
+
+    def _ask_again(self, x: Tensor, mask: Mask, cache: KeyValueCache) -> Tensor:
+        """The memory's keys and values are in the cache. Neighbouring rows of the stream may share one of its rows,
+        as the beams of a search do: they ask side by side, and nothing is copied for them."""
+        query = self._heads(self.query(x), self.heads)
+        query = query if self.qk is None else self.qk(query, query, None)[0]
+        rows, readers = query.shape[0], query.shape[0] // cache.rows
+        if readers > 1:
+            query = query.unflatten(0, (-1, readers)).transpose(1, 2).flatten(2, 3)
+        found = self.lookup.recall(query, None, None, mask, cache)
+        if readers > 1:
+            found = found.unflatten(2, (readers, -1)).transpose(1, 2).reshape(rows, self.heads, -1, found.shape[-1])
+        return self._join(found)
+
+    def remember(self, memory: Tensor, cache: JointCache, keep: Tensor | None = None) -> None:
+        """Put a memory's keys and values at the beginning of a table: what is read later sees them too."""
+        if keep is not None:
+            memory = memory.masked_fill(~keep[..., None], 0.0)
+        key, value = self._heads(self.key(memory), self.kv_heads), self._heads(self.value(memory), self.kv_heads)
+        if self.qk is not None:
+            key = self.qk(key, key, positions(memory.shape[1], memory.device, keep=keep))[1]
+        cache.extend(key, value, keep)
+        cache.remembered = cache.length
 
     @staticmethod
     def _positions(x: Tensor, mask: Mask, cache: Cache | None) -> Tensor:
@@ -122,7 +143,8 @@ class Attention(nn.Module):
             given = f"{mask.unpadded} with a {'cache' if memory is None else 'memory'}"
             raise UnsupportedError(given, expected="texts that are read once, each by itself")
         source = x if memory is None else memory
-        if source.shape[0] != x.shape[0]:
+        shared = isinstance(cache, KeyValueCache) and cache.length and x.shape[0] % source.shape[0] == 0
+        if source.shape[0] != x.shape[0] and not shared:
             raise ShapeError(f"memory has {source.shape[0]} rows", expected=f"{x.shape[0]}, as x has")
         if mask.keep is not None and mask.keep.shape != source.shape[:2]:
             given = f"Mask keep has shape {tuple(mask.keep.shape)}"

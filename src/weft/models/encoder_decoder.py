@@ -1,0 +1,165 @@
+"""What the Transformer and T5 share: a stack that reads, a stack that writes and looks at what was read.
+
+    memory = model.encode(source)                       # once
+    logits = model.logits(model.states(target, memory)) # for all positions at once, or with caches step by step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from weft.blocks import Cache, DecoderCache, Layers, Mask, Position, all_positions, positions
+from weft.errors import ShapeError
+
+MemoryFrom = Literal["last", "same", "joint"]
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What was read: (B, S, D) for all layers of the writer, or one for each; `keep` marks padding in it."""
+
+    states: Tensor | list[Tensor]
+    keep: Tensor | None = None
+
+    def __repr__(self) -> str:
+        first = self.states if isinstance(self.states, Tensor) else self.states[0]
+        return f"Memory({first.shape[0]} texts of up to {first.shape[1]} tokens)"
+
+    def select(self, rows: Int[Tensor, "R"]) -> Memory:
+        """These rows, in this order."""
+        states = self.states[rows] if isinstance(self.states, Tensor) else [state[rows] for state in self.states]
+        return replace(self, states=states, keep=None if self.keep is None else self.keep[rows])
+
+
+class Stack(nn.Module):
+    """Layers, with positions before the first and a norm after the last."""
+
+    def __init__(self, *, position: Position, layers: Layers, norm: nn.Module) -> None:
+        super().__init__()
+        self.position, self.layers, self.norm = position, layers, norm
+
+
+class EncoderDecoder(nn.Module):
+    """Tokens of a source and of a target in, logits over the target's next token out, at every position.
+
+    tokens         the table of token vectors, which is the head's too if they are tied; `source_tokens` where the
+                   source has a vocabulary of its own
+    embedding      what happens to token vectors before positions are added (a scale, a norm)
+    head           states → logits; `head_scale` shrinks the states first
+    memory_from    what the writer's layers look at: the reader's "last" states, those of the "same" layer, or the
+                   last ones in one table together with what is already written ("joint")
+    """
+
+    def __init__(
+        self,
+        *,
+        tokens: nn.Embedding,
+        source_tokens: nn.Embedding | None,
+        embedding: nn.Module,
+        encoder: Stack,
+        decoder: Stack,
+        head: nn.Linear,
+        dropout: float,
+        memory_from: MemoryFrom = "last",
+        head_scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.tokens, self.source_tokens, self.embedding = tokens, source_tokens, embedding
+        self.dropout = nn.Dropout(dropout)
+        self.encoder, self.decoder, self.head = encoder, decoder, head
+        self.memory_from, self.head_scale = memory_from, head_scale
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        *,
+        source_keep: Bool[Tensor, "B S"] | None = None,
+        keep: Bool[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """Logits over what follows each token of the target, which begins with the start token."""
+        return self.logits(self.states(target, self.encode(source, source_keep), keep=keep))
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None = None) -> Memory:
+        """Read the source, all of it at once. `keep` marks padding."""
+        _check("source", source)
+        table = self.tokens if self.source_tokens is None else self.source_tokens
+        where = positions(source.shape[1], source.device, keep=keep)
+        stack = self.encoder
+        x = self.dropout(stack.position.at_input(self.embedding(table(source)), where))
+        mask = Mask(keep=keep, bias=stack.position.at_scores(where, where), bias_forbids=False)
+        if self.memory_from == "same":
+            return Memory([stack.norm(state) for state in stack.layers.outputs(x, mask=mask)], keep)
+        return Memory(stack.norm(stack.layers(x, mask=mask)), keep)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def new_caches(self, capacity: int | None = None) -> list[Cache]:
+        """Empty caches, one for each layer that writes, for the caller to keep."""
+        return self.decoder.layers.new_caches(capacity)
+
+    def states(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Memory,
+        *,
+        keep: Bool[Tensor, "B T"] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """The state at each token of the target, from which the head reads the next.
+
+        Padding behind a target needs no `keep`: nothing real looks ahead.
+        """
+        _check("target", target)
+        stack = self.decoder
+        asking, answering = all_positions(
+            target.shape[1], target.device, keep=keep, cache=caches[0] if caches else None
+        )
+        x = self.dropout(stack.position.at_input(self.embedding(self.tokens(target)), asking))
+        bias = stack.position.at_scores(asking, answering)
+        mask = Mask(causal=True, keep=keep, bias=bias, bias_forbids=False)
+        return stack.norm(
+            stack.layers(x, mask=mask, memory=memory.states, memory_mask=Mask(keep=memory.keep), caches=caches)
+        )
+
+    def logits(self, states: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
+        """Logits over the vocabulary for any states: all of them, or those of real tokens alone."""
+        return self.head(states if self.head_scale == 1.0 else states * self.head_scale)
+
+
+def select_rows(caches: Sequence[Cache], rows: Int[Tensor, "R"]) -> None:
+    """These rows of what is written go on; the memory that several of them share stays as it is."""
+    for cache in caches:
+        (cache.own if isinstance(cache, DecoderCache) else cache).select(rows)
+
+
+def select_sources(caches: Sequence[Cache], sources: Int[Tensor, "M"]) -> None:
+    """Of the memory, only these sources are still read; rows of what is written are chosen by `select_rows`."""
+    for cache in caches:
+        if isinstance(cache, DecoderCache):
+            cache.memory.select(sources)
+
+
+def _check(name: str, tokens: Tensor) -> None:
+    if tokens.dim() != 2:
+        raise ShapeError(f"{name} has shape {tuple(tokens.shape)}", expected="(B, T)")
+
+
+def padded(texts: Sequence[Sequence[int]], filler: int = 0) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"] | None]:
+    """Texts as rows, the shorter ones filled up behind; and which tokens are real, or None if all are."""
+    lengths = torch.tensor([len(text) for text in texts])
+    longest = int(lengths.max())
+    rows = torch.full((len(texts), longest), filler, dtype=torch.long)
+    for row, text in zip(rows, texts, strict=True):
+        row[: len(text)] = torch.as_tensor(text, dtype=torch.long)
+    if int(lengths.min()) == longest:
+        return rows, None
+    return rows, torch.arange(longest) < lengths[:, None]
