@@ -26,6 +26,7 @@ TESTS = {
     "spelling": ["tests/data/test_respelling.py", "tests/models/test_bert.py"],
     "classify": ["tests/training/test_classify.py"],
     "fill": ["tests/training/test_fill.py"],
+    "t5": ["tests/models/test_t5.py", "tests/parity/test_t5.py"],
     "use": [f"tests/cli/test_{name}.py" for name in ("classify", "fill", "embed")],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
@@ -185,6 +186,18 @@ MUTANTS = [
     reading("marks count in the mean", "tasks/embedding.py", "marks = 0 if isinstance(self.model, GPT) else 1", "marks = 0", "use"),
     reading("the rest of a long text is left out", "tasks/embedding.py", "for start in range(0, max(1, len(ids)), step):", "for start in range(0, 1, step):", "use"),
     reading("special tokens as candidates", "tasks/filling.py", "logits[:, self._special_ids()] = -torch.inf", "pass", "use"),
+    reading("T5: states are not divided", "models/t5.py", "config.width**-0.5 if config.tied is True else 1.0,", "1.0,", "t5"),
+    reading("T5: a head of its own is divided too", "models/t5.py", "if config.tied is True else 1.0,", "if config.tied is not None else 1.0,", "t5"),
+    reading("T5: writing tells ahead from behind", "models/t5.py", '{"two_way": not writes}', '{"two_way": True}', "t5"),
+    reading("T5: last states are not dropped", "models/t5.py", "        dropout=config.dropout,\n    )\n\n\ndef _layer", "    )\n\n\ndef _layer", "t5"),
+    reading("T5: queries begin large", "models/t5.py", "head_width if name.endswith", "1 if name.endswith", "t5"),
+    reading("T5: positions are forgotten in queries", "models/t5.py", "qk=position.qk", "qk=None", "t5"),
+    reading("T5: gate and up are exchanged", "models/t5_layouts.py", '{"wi_0": "gate", "wi_1": "up"}', '{"wi_0": "up", "wi_1": "gate"}', "t5"),
+    reading("T5: the inner word is not looked at", "models/t5_layouts.py", 'activation = theirs.word("dense_act_fn", ACTIVATIONS)', "pass", "t5"),
+    reading("T5: any head is tied", "models/t5_layouts.py", 'config.tied == "unscaled" and HEAD in set(names())', "False", "t5"),
+    reading("T5: a tied head is divided always", "models/t5_layouts.py", 'theirs.flag("scale_decoder_outputs", ties)', "ties", "t5"),
+    reading("T5: copies are not compared", "models/t5_layouts.py", "Tied(name, tokens) for name", "Ignored(name) for name", "t5"),
+    reading("T5: the start is forgotten", "models/t5_layouts.py", '"decoder_start_token_id": config.start', '"decoder_start_token_id": 0', "t5"),
 ]  # fmt: skip
 
 

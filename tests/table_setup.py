@@ -76,6 +76,29 @@ def write_pairs(path: Path, count: int = 96, seed: int = 1) -> Path:
     return write_table(path, ("sentence1", "sentence2", "label"), rows)
 
 
+def reversals(count: int = 96, seed: int = 4) -> list[tuple[str, str]]:
+    """Sentences and the same words backwards, none twice."""
+    rng, found = random.Random(seed), dict[str, str]()
+    while len(found) < count:
+        words = rng.choices([*PLAIN, *GOOD, *BAD], k=rng.randint(3, 7))
+        if words != words[::-1]:
+            found[" ".join(words)] = " ".join(reversed(words))
+    return list(found.items())
+
+
+def write_pairs_table(path: Path, count: int = 96, seed: int = 4) -> Path:
+    """Texts to translate, as a table."""
+    return write_table(path, ("source", "target"), reversals(count, seed))
+
+
+def write_parallel(folder: Path, name: str = "train", count: int = 96, seed: int = 4) -> tuple[Path, Path]:
+    """The same as two files, NAME.en and NAME.de."""
+    paths = folder / f"{name}.en", folder / f"{name}.de"
+    for path, texts in zip(paths, zip(*reversals(count, seed), strict=True), strict=True):
+        path.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+    return paths
+
+
 def write_several(path: Path, count: int = 120, seed: int = 2) -> Path:
     """good, cold or both."""
     rng, rows = random.Random(seed), []

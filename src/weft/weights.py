@@ -38,12 +38,14 @@ class Row:
     `{layer}` (or any name in braces) stands for a number, the same on both sides. Several of ours lie
     one after the other along the first axis of the foreign tensor. `transposed`: the foreign program
     stores (inputs, outputs) where `nn.Linear` stores (outputs, inputs). `change`: the numbers differ too.
+    `one_row`: a vector of ours is a matrix of one row there.
     """
 
     foreign: str
     ours: str | tuple[str, ...]
     transposed: bool = False
     change: Change | None = None
+    one_row: bool = False
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -67,16 +69,32 @@ class Tied:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """A foreign tensor whose numbers we compute ourselves: where it is stored they must be these; never written.
+
+    `near` is how far half precision may have rounded them.
+    """
+
+    foreign: str
+    shape: tuple[int, ...]
+    numbers: Callable[[], Tensor]
+    near: float = 0.01
+
+
+@dataclass(frozen=True)
 class Ignored:
     """A foreign tensor that carries nothing learned (a stored mask, say); never written."""
 
     foreign: str
 
 
+AnyRow = Row | Tied | Computed | Ignored
+
+
 class WeightTable:
     """The rows of one foreign layout; `read` and `write` are each other's inverse."""
 
-    def __init__(self, *rows: Row | Tied | Ignored) -> None:
+    def __init__(self, *rows: AnyRow) -> None:
         self.rows = rows
         names = [row.foreign for row in rows]
         for row in rows:
@@ -99,6 +117,8 @@ class WeightTable:
             row, numbers = self._row_for(name)
             if isinstance(row, Tied):
                 _check_tied(foreign, name, row.same_as.format(**numbers))
+            elif isinstance(row, Computed):
+                _check_computed(row, name, tensor)
             elif isinstance(row, Row):
                 targets = [target.format(**numbers) for target in row.targets]
                 _refuse([t for t in targets if t not in shapes], f"{name!r} fills", "not in this model")
@@ -121,7 +141,8 @@ class WeightTable:
                 _refuse([t for t in targets if t not in ours], f"row {row.foreign!r} needs")
                 whole = torch.cat([ours[t] for t in targets]) if len(targets) > 1 else ours[targets[0]]
                 whole = whole if row.change is None else row.change.write(whole)
-                foreign[row.foreign.format(**numbers)] = row.turn(whole).contiguous()
+                whole = row.turn(whole).contiguous()
+                foreign[row.foreign.format(**numbers)] = whole[None] if row.one_row else whole
                 used.update(targets)
         _refuse([name for name in ours if name not in used], "no row of the table writes")
         return foreign
@@ -130,7 +151,7 @@ class WeightTable:
         """Whether a foreign tensor becomes one of ours, or repeats one that does."""
         return not isinstance(self._row_for(name)[0], Ignored)
 
-    def _row_for(self, name: str) -> tuple[Row | Tied | Ignored, dict[str, str]]:
+    def _row_for(self, name: str) -> tuple[AnyRow, dict[str, str]]:
         for row in self.rows:
             if match := _pattern(row.foreign).fullmatch(name):
                 return row, match.groupdict()
@@ -174,16 +195,23 @@ def _check_tied(foreign: Mapping[str, Tensor], name: str, other: str) -> None:
         raise WeightsError(f"{name!r} differs from {other!r}", expected="equal tensors: this model ties the two")
 
 
+def _check_computed(row: Computed, name: str, tensor: Tensor) -> None:
+    if tuple(tensor.shape) != row.shape:
+        raise WeightsError(f"{name!r} has shape {tuple(tensor.shape)}", expected=str(row.shape))
+    if not tensor.is_meta and not bool(((tensor - row.numbers()).abs() <= row.near).all()):  # a NaN is not near
+        raise WeightsError(f"{name!r} holds other numbers than this model computes there")
+
+
 def _split(
     row: Row, name: str, tensor: Tensor, targets: Sequence[str], shapes: Mapping[str, Sequence[int]]
 ) -> list[Tensor]:
     """The foreign tensor cut into parts of the shapes that our parameters have."""
     wanted = [tuple(shapes[target]) for target in targets]
-    whole = row.turn(tensor)
+    whole = row.turn(tensor[0] if row.one_row and tensor.dim() == 2 and len(tensor) == 1 else tensor)
     stacked = wanted[0] if len(wanted) == 1 else (sum(shape[0] for shape in wanted), *wanted[0][1:])
     if tuple(whole.shape) != stacked or any(shape[1:] != stacked[1:] for shape in wanted):
         given = f"{name!r} has shape {tuple(tensor.shape)}"
-        theirs = tuple(reversed(stacked)) if row.transposed else stacked
+        theirs = tuple(reversed(stacked)) if row.transposed else (1, *stacked) if row.one_row else stacked
         raise WeightsError(given, expected=f"{theirs} for {', '.join(targets)}")
     whole = whole if row.change is None else row.change.read(whole)
     if len(wanted) == 1:

@@ -189,3 +189,113 @@ def test_a_bias_over_cached_keys_has_their_length():
         module(x[:, :3], mask=Mask(causal=True, bias=bias[:3, :3]), cache=cache)
         last = module(x[:, 3:], mask=Mask(causal=True, bias=bias[3:]), cache=cache)
     assert torch.allclose(last, full[:, 3:], atol=1e-6)
+
+
+# -- choosing rows -----------------------------------------------------------------------------
+
+
+def filled(slots, capacity=64, rows=3, keep=None):
+    cache = KeyValueCache(capacity)
+    with torch.no_grad():
+        cache.extend(*kv(slots, rows=rows), keep)
+    return cache
+
+
+@pytest.mark.parametrize("slots", [0, 1, 20, 32, 33, 64])
+@pytest.mark.parametrize("rows", [[2, 0, 1], [1, 1, 1, 0, 2], [0, 1], [2], []], ids=str)
+def test_chosen_rows_are_those_of_the_table(slots, rows):
+    keep = torch.rand(3, slots) < 0.7
+    cache = filled(slots, keep=keep)
+    key, value = cache.key.clone(), cache.value.clone()
+    with torch.no_grad():
+        cache.select(torch.tensor(rows, dtype=torch.long))
+        assert torch.equal(cache.key, key[rows]) and torch.equal(cache.value, value[rows])
+        assert torch.equal(cache.keep, keep[rows])
+        new = kv(1, rows=len(rows))
+        all_keys, all_values, kept = cache.extend(*new)
+    assert torch.equal(all_keys, torch.cat([key[rows], new[0]], 2))
+    assert torch.equal(all_values, torch.cat([value[rows], new[1]], 2))
+    assert torch.equal(kept[:, :-1], keep[rows]) and kept[:, -1].all()
+
+
+def test_chosen_rows_keep_their_room_to_grow():
+    cache = filled(20)
+    with torch.no_grad():
+        cache.select(torch.tensor([1, 0, 0, 2]))
+        place = cache.key.data_ptr()
+        for _ in range(44):
+            cache.extend(*kv(1, rows=4))
+    assert cache.key.data_ptr() == place
+    assert repr(cache) == "KeyValueCache(64 of 64 slots)"
+
+
+def test_the_same_rows_cost_nothing_and_others_do():
+    cache = filled(20, keep=torch.ones(3, 20, dtype=torch.bool))
+    places = [table.data_ptr() for table in (*cache.tables, cache.keep)]
+    for rows in (torch.arange(3), torch.arange(3, dtype=torch.int32)):
+        cache.select(rows)
+        assert [table.data_ptr() for table in (*cache.tables, cache.keep)] == places
+    cache.select(torch.arange(2))  # a beginning is not the same
+    assert cache.key.shape[0] == 2 and cache.key.data_ptr() != places[0]
+    KeyValueCache().select(torch.tensor([0, 0]))  # nothing to choose from
+
+
+def test_only_slots_in_use_are_moved(monkeypatch):
+    moved, plain = [], torch.index_select
+    monkeypatch.setattr(torch, "index_select", lambda t, *a, **k: (moved.append(tuple(t.shape)), plain(t, *a, **k))[1])
+    monkeypatch.setattr(torch.Tensor, "index_select", lambda t, *a: (moved.append(tuple(t.shape)), plain(t, *a))[1])
+    for slots, most in ((20, 20), (40, 64)):  # where most are in use, whole rows are faster
+        cache = filled(slots)
+        moved.clear()
+        with torch.no_grad():
+            cache.select(torch.tensor([2, 1, 0]))
+        assert moved == [(3, 2, most, 4), (3, 2, most, 3)]
+
+
+def test_who_holds_the_old_table_is_not_disturbed():
+    cache = filled(20)
+    held, before = cache.key, cache.key.clone()
+    with torch.no_grad():
+        for _ in range(3):
+            cache.select(torch.tensor([2, 0, 1]))
+            cache.extend(*kv(1, rows=3))
+    assert torch.equal(held, before)
+
+
+def test_gradients_flow_through_chosen_rows():
+    module = Attention(8, heads=2, lookup=SoftmaxLookup()).double()
+    x = torch.randn(3, 6, 8, dtype=torch.float64, requires_grad=True)
+    rows = torch.tensor([2, 2, 0])
+    (full,) = torch.autograd.grad(module(x[rows], mask=CAUSAL)[:, 4:].square().sum(), x)
+    cache = module.new_cache()
+    module(x[:, :4], mask=CAUSAL, cache=cache)
+    cache.select(rows)
+    (cached,) = torch.autograd.grad(module(x[rows, 4:], mask=CAUSAL, cache=cache).square().sum(), x)
+    assert torch.allclose(cached, full, atol=1e-12)
+
+
+@pytest.mark.parametrize("choosing", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_choosing_does_not_free_a_table_that_autograd_holds(choosing):
+    module = Attention(8, heads=2, lookup=SoftmaxLookup())
+    x, cache = torch.randn(2, 6, 8), module.new_cache(40)
+    loss = module(x, mask=CAUSAL, cache=cache).square().sum()
+    with choosing():
+        cache.select(torch.tensor([1, 0]))
+    after = module(x[[1, 0]], mask=CAUSAL, cache=cache).square().sum() if choosing is torch.enable_grad else loss
+    cache.rewind(2)
+    with torch.no_grad():
+        y = module(x[[1, 0], 2:], mask=CAUSAL, cache=cache)
+    assert torch.allclose(y, module(x, mask=CAUSAL)[[1, 0], 2:], atol=1e-6)
+    (loss + after).backward()  # would fail: modified by an in-place operation
+
+
+@pytest.mark.parametrize("outside", [torch.enable_grad, torch.no_grad])
+def test_rows_of_a_cache_filled_in_inference_mode_can_be_chosen_outside(outside):
+    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(2, 6, 8)
+    cache, rows = module.new_cache(), torch.tensor([1, 1, 0])
+    with torch.inference_mode():
+        module(x[:, :4], mask=CAUSAL, cache=cache)
+    with outside():
+        cache.select(rows)
+        last = module(x[rows, 4:], mask=CAUSAL, cache=cache)
+    assert torch.allclose(last, module(x, mask=CAUSAL)[rows, 4:], atol=1e-6)

@@ -153,7 +153,7 @@ def test_the_task_may_be_said_first(desk):
         ("train.csv --tokenizer wordpeice", 2, "did you mean 'wordpiece'?"),
         ("train.csv --lable label", 2, "--label"),
         ("fill train.csv --label label", 2, "classify, which learns labels"),
-        ("translate train.csv", 1, "does not exist yet"),
+        ("embed train.csv", 1, "does not exist yet"),
         ("classify", 2, "weft check classify demo"),
         ("demo --label x", 2, "--label with a text"),
         ("book.txt --test train.csv", 2, "--test with a text"),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.class_weight import compute_class_weight
 
-from weft.data import class_weights, stratified_split
+from weft.data import class_weights, grouped_split, stratified_split
 from weft.errors import ConfigError, DataError, ShapeError
 
 
@@ -122,3 +122,26 @@ def test_class_weights_are_those_of_scikit_learn():
     assert class_weights([0, 0, 2], classes=4).tolist() == [0.75, 0, 1.5, 0]
     with pytest.raises(ShapeError):
         class_weights(np.eye(2))
+
+
+@settings(deadline=None, max_examples=80)
+@given(groups=st.lists(st.integers(0, 15), min_size=2, max_size=60), most=st.integers(1, 20), seed=st.integers(0, 5))
+def test_groups_stay_together_and_not_too_many_are_held_out(groups, most, seed):
+    if len(set(groups)) < 2:
+        with pytest.raises(DataError, match="different texts"):
+            grouped_split(groups, most, seed)
+        return
+    learn, judge = grouped_split(groups, most, seed)
+    assert np.array_equal(np.sort(np.concatenate([learn, judge])), np.arange(len(groups)))
+    assert len(learn) and len(judge)
+    assert not {groups[place] for place in learn} & {groups[place] for place in judge}
+    smallest = min(groups.count(group) for group in groups)
+    assert len(judge) <= max(most, smallest)
+    assert all(np.array_equal(*same) for same in zip((learn, judge), grouped_split(groups, most, seed), strict=True))
+
+
+def test_a_grouped_split_is_full_and_comes_from_everywhere():
+    learn, judge = grouped_split(range(10_000), 1000, seed=0)
+    assert (len(learn), len(judge)) == (9000, 1000)
+    assert judge.mean() == pytest.approx(5000, rel=0.1)
+    assert not np.array_equal(judge, grouped_split(range(10_000), 1000, seed=1)[1])

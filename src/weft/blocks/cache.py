@@ -136,10 +136,15 @@ class KeyValueCache:
         self._keep = kept[:, : self.length].contiguous()
 
     def select(self, rows: Int[Tensor, "R"]) -> None:
-        if self._key is not None and self._value is not None:
-            self._key, self._value = self._key[rows], self._value[rows]
+        if self._key is None or self._value is None:
+            return
+        before = self._key.shape[0]
+        if len(rows) == before and torch.equal(rows, torch.arange(before, dtype=rows.dtype, device=rows.device)):
+            return
+        self._key, self._value = (_rows_of(table, rows, self.length) for table in (self._key, self._value))
+        self._shared = torch.is_grad_enabled()
         if self._keep is not None:
-            self._keep = self._keep[rows]
+            self._keep = self._keep[:, : self.length].index_select(0, rows)
 
     def _store_keep(self, keep: Tensor | None, batch: int, end: int, device: torch.device) -> None:
         if keep is None and self._keep is None:
@@ -189,6 +194,18 @@ class JointCache(KeyValueCache):
             super().rewind(tokens + self.remembered)
         else:
             super().rewind(tokens + self.keep[:, : self.remembered].sum(1))
+
+
+def _rows_of(table: Float[Tensor, "B G C K"], rows: Int[Tensor, "R"], used: int) -> Float[Tensor, "R G C K"]:
+    """A table of these rows in fresh memory, as whoever looks inside may hold the old one.
+
+    Only the slots in use are moved, the others are room to grow. Where most are in use, whole rows are faster.
+    """
+    if 2 * used > table.shape[2] or torch.is_grad_enabled():
+        return table.index_select(0, rows)
+    moved = table.new_empty(len(rows), *table.shape[1:])
+    torch.index_select(table[:, :, :used], 0, rows, out=moved[:, :, :used])
+    return moved
 
 
 class DecoderCache:

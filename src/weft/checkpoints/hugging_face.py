@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from weft.checkpoints.files import read_json, read_tensors, write_json, write_tensors
+from weft.checkpoints.files import read_json, read_tensors, write_json, write_tensors, write_text
 from weft.checkpoints.tensor_file import Entry, is_pickled, read_header
 from weft.errors import ConfigError, DataError, UnsupportedError, WeightsError
 from weft.models import Foreign, Layout, ModelConfig, layout_of
-from weft.models.layouts import CAUSAL
+from weft.models.layouts import CAUSAL, TEXT_TO_TEXT
 from weft.text import END, Tokenizer
-from weft.text.hugging_face import has_tokenizer, read_folder
+from weft.text.hugging_face import TARGET, has_tokenizer, json_with_end, read_folder, read_source
 
 MODEL = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -82,8 +82,12 @@ class HuggingFaceFolder:
         return has_tokenizer(self.path)
 
     def read_tokenizer(self) -> Tokenizer:
-        """Its tokenizer, checked."""
+        """Its tokenizer, checked; of a model that translates, that of what it writes."""
         return read_folder(self.path, self.end_ids)
+
+    def read_source_tokenizer(self) -> Tokenizer | None:
+        """That of the texts it reads, if it is another."""
+        return read_source(self.path)
 
     # -- weights ------------------------------------------------------------------------------
 
@@ -138,21 +142,22 @@ class HuggingFaceFolder:
             if entry.dtype not in FLOATS and table.carries(name):
                 raise DataError(f"{path}: {name[:80]!r} has type {entry.dtype}", expected="floating point weights")
 
-    def read_weights(self) -> dict[str, Tensor]:
-        """Our tensors, in float32, in memory of their own."""
+    def read_weights(self, config: ModelConfig | None = None) -> dict[str, Tensor]:
+        """Our tensors, in float32, in memory of their own; for another config of the same model, as that has them."""
         self.check_weights()
         foreign: dict[str, Tensor] = {}
         for path in sorted({path for path, _ in self.entries.values()}):
             foreign |= read_tensors(path)
         single = {n: t.float() if t.is_floating_point() else t for n, t in foreign.items()}
         mapped = {t.untyped_storage().data_ptr() for t in foreign.values()}
-        ours = self._read(single)
+        ours = self._read(single, config)
         # a tensor that still lies in the file would change, or crash us, with the file
         return {n: t.clone() if t.untyped_storage().data_ptr() in mapped else t for n, t in ours.items()}
 
-    def _read(self, foreign: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _read(self, foreign: Mapping[str, Tensor], config: ModelConfig | None = None) -> dict[str, Tensor]:
+        shapes = self.shapes if config is None else config.shapes()
         try:
-            return self.layout.table_for(self.config, foreign).read(foreign, self.shapes)
+            return self.layout.table_for(config or self.config, foreign).read(foreign, shapes)
         except WeightsError as error:
             raise WeightsError(f"{self.path}: {error}") from None
 
@@ -164,32 +169,81 @@ class HuggingFaceFolder:
 
 
 def write_folder(
-    folder: Path, layout: Layout, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None
+    folder: Path,
+    layout: Layout,
+    config: ModelConfig,
+    weights: Mapping[str, Tensor],
+    tokenizer: Tokenizer | None,
+    source_tokenizer: Tokenizer | None = None,
+    generation: Mapping[str, Any] | None = None,
 ) -> None:
-    """Fill an empty folder with what `from_pretrained` opens: settings, tensors, tokenizer."""
-    writes = layout.auto_class(config) == CAUSAL
+    """Fill an empty folder with what `from_pretrained` opens: settings, tensors, tokenizer.
+
+    A model that reads one text and writes another may have a `source_tokenizer` for the first. `generation` is what
+    its generation_config.json says besides the special tokens, or of them where there is no tokenizer to ask.
+    """
+    auto = layout.auto_class(config)
     end = None if tokenizer is None else tokenizer.end
-    # of a stranger's tokenizer we know how a text ends and not how it begins
-    ids = {"bos_token_id": end if tokenizer is not None and tokenizer.end_name == END else None, "eos_token_id": end}
-    if writes:
-        write_json(folder / "generation_config.json", {**ids, "pad_token_id": end})
-        ids["pad_token_id"] = None
+    if auto == TEXT_TO_TEXT:
+        told = _generation(config, tokenizer, generation or {})
+        write_json(folder / "generation_config.json", told)
+        ids = {name: told[name] for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+        if ids["pad_token_id"] is not None and ids["pad_token_id"] >= min(_vocabularies(config)):
+            ids["pad_token_id"] = None  # their class wants a row for it in both tables
+    elif auto == CAUSAL:
+        # of a stranger's tokenizer we know how a text ends and not how it begins
+        begin = end if tokenizer is not None and tokenizer.end_name == END else None
+        ids = {"bos_token_id": begin, "eos_token_id": end, "pad_token_id": None}
+        write_json(folder / "generation_config.json", ids | {"pad_token_id": end})
     else:
         ids = {"pad_token_id": None if tokenizer is None else tokenizer.special.pad}
     write_json(folder / "config.json", {**layout.write_config(config), **ids})
     if tokenizer is not None:
-        tokenizer.save(folder / "tokenizer.json")
-        write_json(folder / "tokenizer_config.json", _tokenizer_config(tokenizer, config, writes=writes))
+        _write_tokenizer(folder, source_tokenizer or tokenizer, config, auto)
+        if source_tokenizer is not None:  # who opens the folder there reads before writing
+            (folder / TARGET).mkdir()
+            _write_tokenizer(folder / TARGET, tokenizer, config, auto)
     theirs = layout.table(config, prefix=layout.prefix).write(weights)
     write_tensors(folder / MODEL, theirs, {"format": "pt"})
     (folder / MODEL).chmod((folder / "config.json").stat().st_mode)  # the library lets nobody else read what it writes
 
 
-def _tokenizer_config(tokenizer: Tokenizer, config: ModelConfig, *, writes: bool) -> dict[str, Any]:
+def _vocabularies(config: ModelConfig) -> list[int]:
+    sizes = (getattr(config, name, None) for name in ("vocab_size", "source_vocab_size"))
+    return [size for size in sizes if size is not None]
+
+
+def _generation(config: ModelConfig, tokenizer: Tokenizer | None, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What their `generate` needs to write as we do: where a text begins and ends, and how far it goes."""
+    if tokenizer is not None:
+        pad = tokenizer.special.pad
+        told = {**told, "eos_token_id": tokenizer.end, "pad_token_id": tokenizer.end if pad is None else pad}
+    return {
+        "decoder_start_token_id": getattr(config, "start", None),
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+        "max_length": getattr(config, "max_length", None),  # which would be 20
+        **told,
+    }
+
+
+def _write_tokenizer(folder: Path, tokenizer: Tokenizer, config: ModelConfig, auto: str) -> None:
+    if auto == TEXT_TO_TEXT:
+        write_text(folder / "tokenizer.json", json_with_end(tokenizer))
+    else:
+        tokenizer.save(folder / "tokenizer.json")
+    write_json(folder / "tokenizer_config.json", _tokenizer_config(tokenizer, config, auto))
+
+
+def _tokenizer_config(tokenizer: Tokenizer, config: ModelConfig, auto: str) -> dict[str, Any]:
     names = dict(tokenizer.special_names)
-    if writes:
+    inputs = {}
+    if auto == CAUSAL:
         names |= {"bos_token": END} if tokenizer.end_name == END else {}
-        inputs = {}
+    elif auto == TEXT_TO_TEXT:
+        names.setdefault("pad_token", tokenizer.end_name)  # masked wherever it stands for padding
+        inputs = {"model_input_names": ["input_ids", "attention_mask"]}
     else:
         if names.get("sep_token") == names["eos_token"]:  # BERT has no token of its own for the end
             del names["eos_token"]
@@ -219,6 +273,10 @@ WANTED = [
     "vocab.json",
     "vocab.txt",
     "merges.txt",
+    f"{TARGET}/tokenizer*.json",
+    "target_vocab.json",
+    "*.spm",
+    "spiece.model",
 ]  # never code
 
 

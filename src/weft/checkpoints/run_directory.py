@@ -24,6 +24,7 @@ class RunDirectory:
         self.config_file = self.path / "config.json"
         self.model_file = self.path / "model.safetensors"
         self.tokenizer_file = self.path / "tokenizer.json"
+        self.source_tokenizer_file = self.path / "source_tokenizer.json"  # of what is read, where it is another
         self.metrics_file = self.path / "metrics.jsonl"
         self.timing_file = self.path / "timing.jsonl"
         self.events_file = self.path / "events.jsonl"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,31 +19,57 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.tasks.labelled_check import LabelledCheck
+    from weft.tasks.pair_check import PairCheck
     from weft.tasks.text_check import TextCheck
 
-CHECKED = ("generate", "fill", "classify")
+    Parts = tuple[Sequence[str], Sequence[str], Sequence[str]]
+    Named = dict[str, str]
+    Tell = Callable[[int, int], None] | None
+    Found = tuple[LabelledCheck | PairCheck, Callable[[Console], None]]
+
+CHECKED = ("generate", "fill", "classify", "translate")
+SIDE = re.compile(r"\.([a-z]{2,3}|source|target)([-_][a-z]{2,4})?")  # a language, or src and tgt
+TEXTS = {".txt", ".md", ".rst", ".log", ".tex", ".xml", ".htm", ".py"}  # which are none
+COLUMNS = {"table": ("text", "pair", "label"), "pairs": ("source", "target")}  # that name one, by kind of data
 
 
 def check(
     data: Annotated[
         list[str],
-        typer.Argument(metavar="[TASK] DATA…", help="Text files or folders; a table: .csv, .tsv, .jsonl; or demo"),
+        typer.Argument(
+            metavar="[TASK] DATA…",
+            help="Text files or folders; tables: .csv, .tsv, .jsonl; two files of sources and targets; or demo",
+        ),
     ],
     validation: Annotated[
-        list[str] | None, typer.Option(help="Text to hold out instead of the last tenth; or another table.")
+        list[str] | None,
+        typer.Option(
+            metavar="FILE…", help="Text to hold out instead of the last tenth; or another table, or two files."
+        ),
     ] = None,
-    test: Annotated[list[str] | None, typer.Option(help="The table that results will be measured on.")] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE…", help="The table or the two files that results will be measured on."),
+    ] = None,
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the texts are. Default: found")] = None,
     pair: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the second texts are.")] = None,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the labels are. Default: found")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="translate: where the sources are. Default: first")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="translate: where the targets are. Default: second")
+    ] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help="How texts of a table become tokens. Default: wordpiece")
+        str | None, typer.Option(help="How texts become tokens. Default: wordpiece for labelled texts, bpe for pairs")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Say what is in a text or a table before training on it: how much, labels, lengths, copies, leakage.
+    """Say what is in texts, a table or pairs before training: how much, labels, lengths, copies, leakage.
 
     Example:  weft check train.csv --test test.csv
+
+    Example:  weft check translate train.en train.de
     """
     task, words = (data[0], data[1:]) if data[0] in TASKS else (None, data)
     if task not in (None, *CHECKED):
@@ -50,30 +77,58 @@ def check(
     if not words:
         what = "text files, a folder, a table, or demo"
         raise ConfigError("no data was given", expected=what, advice=f"weft check {task} demo")
-    named = {"text": text, "pair": pair, "label": label}
+    named = {"text": text, "pair": pair, "label": label, "source": source, "target": target}
     columns = {name: given for name, given in named.items() if given is not None}
-    if not _is_table(words, task, named=bool(columns)):
+    kind = _kind(words, task, columns)
+    if kind == "text":
         _refuse(columns | {"tokenizer": tokenizer, "test": test})
         _check_text(words, validation or (), as_json=as_json)
         return
-    from weft.tasks.labelled_check import check_labelled
-
     if task == "fill" and label is not None:
         raise ConfigError(f"--label {label!r} with fill", expected="classify, which learns labels")
+    for name in columns:
+        if name not in COLUMNS[kind]:
+            what = "pairs to translate" if kind == "pairs" else "labelled texts"
+            raise ConfigError(f"--{name} with {what}", expected=" and ".join(f"--{n}" for n in COLUMNS[kind]))
+    parts = (words, validation or (), test or ())
     with _progress(wanted=not as_json) as progress, _told_once():
-        found = check_labelled(
-            words, validation or (), test or (), columns=columns, tokenizer=tokenizer, task=task, progress=progress
-        )
-    _show_table(found, as_json=as_json)
+        if kind == "pairs":
+            found, show = _check_pairs(parts, columns, tokenizer, progress)
+        else:
+            found, show = _check_labelled(parts, columns, tokenizer, progress, task)
+    _show_table(found, show, as_json=as_json)
 
 
-def _is_table(words: Sequence[str], task: str | None, *, named: bool) -> bool:
-    """Whether a table is meant: by the task, by a column that was named, or by the files."""
+def _kind(words: Sequence[str], task: str | None, named: Collection[str]) -> str:
+    """`text`, `table` or `pairs`: by the task, by a column that was named, or by the files."""
     from weft.data.table_files import is_table
 
-    if task in ("generate", "classify"):
-        return task == "classify"
-    return list(words) != ["demo"] and (named or all(is_table(Path(word)) for word in words))
+    if task in ("generate", "classify", "translate"):
+        return {"generate": "text", "classify": "table", "translate": "pairs"}[task]
+    if list(words) == ["demo"]:
+        return "text"
+    for kind, columns in COLUMNS.items():
+        if set(columns) & set(named):
+            return kind
+    if all(is_table(Path(word)) for word in words):
+        return "pairs" if task is None and _holds_pairs(words[0]) else "table"
+    return "pairs" if task is None and _are_two_sides(words) else "text"
+
+
+def _holds_pairs(path: str) -> bool:
+    from weft.data.sides import holds_pairs
+    from weft.data.tables import head_of
+
+    try:
+        return holds_pairs(head_of(path))
+    except DataError:  # which is told when it is read
+        return False
+
+
+def _are_two_sides(words: Sequence[str]) -> bool:
+    """Whether these are two files such as train.en and train.de: the ends of their names say what each is."""
+    ends = {Path(word.lower().removesuffix(".gz")).suffix for word in words}
+    return len(words) == len(ends) == 2 and not ends & TEXTS and all(SIDE.fullmatch(end) for end in ends)
 
 
 def _refuse(options: dict[str, object]) -> None:
@@ -83,17 +138,31 @@ def _refuse(options: dict[str, object]) -> None:
             raise ConfigError(f"--{name} with a text", expected="a table: a .csv, .tsv or .jsonl file")
 
 
-# -- tables -----------------------------------------------------------------------------------
+# -- tables and pairs -----------------------------------------------------------------------------------
 
 
-def _show_table(found: LabelledCheck, *, as_json: bool) -> None:
+def _check_labelled(parts: Parts, columns: Named, tokenizer: str | None, progress: Tell, task: str | None) -> Found:
+    from weft.cli.check_table import show
+    from weft.tasks.labelled_check import check_labelled
+
+    found = check_labelled(*parts, columns=columns, tokenizer=tokenizer, task=task, progress=progress)
+    return found, lambda console: show(found, console)
+
+
+def _check_pairs(parts: Parts, columns: Named, tokenizer: str | None, progress: Tell) -> Found:
+    from weft.cli.check_pairs import show
+    from weft.tasks.pair_check import check_pairs
+
+    found = check_pairs(*parts, columns=columns, tokenizer=tokenizer, progress=progress)
+    return found, lambda console: show(found, console)
+
+
+def _show_table(found: LabelledCheck | PairCheck, show: Callable[[Console], None], *, as_json: bool) -> None:
     """The findings; what training would refuse is the error at the end."""
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
-        from weft.cli.check_table import show
-
-        show(found, _console())
+        show(_console())
     if len(found.problems) > 1:
         raise DataError("\n".join(problem.split("\n")[0] for problem in found.problems[:3]))
     if found.problems:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from weft.cli.runs import NARROW, shown
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.tasks.labelled_check import LabelledCheck, Part
+    from weft.tasks.pair_check import PairCheck
 
 LISTED = 12  # classes that have a row of their own
 LONGEST = 30  # characters of a label that are shown
@@ -19,10 +20,15 @@ Rows = list[tuple[str, list[str]]]
 
 def show(found: LabelledCheck, console: Console) -> None:
     """Sentences, a row for each count with a column for each part, then what is to be noticed."""
-    for line in introduction(found):
+    present(introduction(found), list(found.parts), counts(found), console)
+    remarks(found, console)
+
+
+def present(sentences: Iterable[str], names: list[str], rows: Rows, console: Console) -> None:
+    """Sentences, then the counts; parts under each other where there is no room beside each other."""
+    for line in sentences:
         _say(line, console)
     console.print()
-    names, rows = list(found.parts), counts(found)
     if console.width < NARROW:
         for place, name in enumerate(names):
             console.print(f"{name}:")
@@ -32,6 +38,10 @@ def show(found: LabelledCheck, console: Console) -> None:
     else:
         _print_table(names, rows, console)
     console.print()
+
+
+def remarks(found: LabelledCheck | PairCheck, console: Console) -> None:
+    """What is to be noticed, or that there is nothing."""
     for kind, sentences in (("Note", found.notes), ("Warning", found.warnings)):
         for sentence in sentences:
             _say(f"{kind}: {sentence}{'' if sentence.endswith('?') else '.'}", console)
@@ -65,7 +75,7 @@ def introduction(found: LabelledCheck) -> Iterator[str]:
     """Which files and columns, what the labels are, and how tokens were made."""
     for name, part in found.parts.items():
         yield f"{name.capitalize()}: {part.name}"
-    yield f"{_capital(found.columns.reason)}."
+    yield f"{capital(found.columns.reason)}."
     if found.unused:
         more = f" and {len(found.unused) - LISTED} more" if len(found.unused) > LISTED else ""
         yield f"Not used: {', '.join(map(repr, found.unused[:LISTED]))}{more}."
@@ -77,7 +87,8 @@ def introduction(found: LabelledCheck) -> Iterator[str]:
     )
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """With a large first letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -108,7 +119,7 @@ def counts(found: LabelledCheck) -> Rows:
         ("without a label, left out", [part.without_label for part in parts]),
     ):
         if any(left_out):
-            rows.append((title, [_share(n, part.rows) for n, part in zip(left_out, parts, strict=True)]))
+            rows.append((title, [share(n, part.rows) for n, part in zip(left_out, parts, strict=True)]))
     if len(rows) > 1:
         rows.append(("examples", [f"{part.content.examples:,}" for part in parts]))
     rows += [*_balance(parts), *_numbers(parts)]
@@ -121,12 +132,12 @@ def counts(found: LabelledCheck) -> Rows:
     ]
     for length in parts[0].cut:
         rows.append((f"cut at {length} tokens", [_cut(part, length) for part in parts]))
-    rows.append(("duplicates", [_share(part.content.duplicates, part.content.examples) for part in parts]))
+    rows.append(("duplicates", [share(part.content.duplicates, part.content.examples) for part in parts]))
     if parts[0].labelled:
         rows.append(("contradicting labels", [f"{part.content.contradictions:,}" for part in parts]))
     for other in ("train", "validation"):
         cells = [
-            _share(part.leakage[other].examples, part.content.examples) if other in part.leakage else ""
+            share(part.leakage[other].examples, part.content.examples) if other in part.leakage else ""
             for part in parts
         ]
         if any(cells):
@@ -146,7 +157,7 @@ def _balance(parts: list[Part]) -> Rows:
     rows: Rows = []
     for label in listed:
         title = repr(label if len(label) <= LONGEST else label[: LONGEST - 1] + "…")
-        cells = [_share(part.content.balance.get(label, 0), part.content.examples) for part in parts]
+        cells = [share(part.content.balance.get(label, 0), part.content.examples) for part in parts]
         rows.append((title, [cell if part.labelled else "" for cell, part in zip(cells, parts, strict=True)]))
     if len(listed) < len(total):
         rest = [sum(n for label, n in part.content.balance.items() if label not in listed) for part in parts]
@@ -168,9 +179,10 @@ def _numbers(parts: list[Part]) -> Rows:
 def _cut(part: Part, length: int) -> str:
     """Counted, or for very many texts estimated."""
     if part.counted == part.content.examples:
-        return _share(part.cut[length], part.counted)
+        return share(part.cut[length], part.counted)
     return f"about {part.cut[length] / part.counted:.1%}"
 
 
-def _share(number: int, of: int) -> str:
+def share(number: int, of: int) -> str:
+    """A count, and how much of the whole it is."""
     return f"{number:,} ({number / of:.1%})" if number and of else f"{number:,}"

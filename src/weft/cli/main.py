@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from weft import __version__
-from weft.cli import check, classify, doctor, embed, fill, generate, runs, tour, train, transfer
+from weft.cli import check, classify, doctor, embed, fill, generate, runs, tour, train, transfer, translate
+from weft.cli.several import SeveralFiles
 from weft.errors import WeftError
 
 app = typer.Typer(
@@ -22,16 +23,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train.train)
+app.command(cls=SeveralFiles)(train.train)
 app.command()(train.resume)
 app.command()(generate.generate)
 app.command()(fill.fill)
 app.command()(classify.classify)
+app.command()(translate.translate)
 app.command()(embed.embed)
 app.command()(train.evaluate)
 app.command("import")(transfer.import_)
 app.command()(transfer.export)
-app.command()(check.check)
+app.command(cls=SeveralFiles)(check.check)
 app.command()(runs.runs)
 app.command()(doctor.doctor)
 app.command()(tour.tour)

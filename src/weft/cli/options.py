@@ -10,7 +10,8 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TASK] DATA…",
-        help="generate or fill, then text files or folders; classify, then tables (.csv .tsv .jsonl); or demo",
+        help="generate or fill, then text files or folders; classify, then tables (.csv .tsv .jsonl); "
+        "translate, then tables or two text files; or demo",
     ),
 ]
 Model = Annotated[
@@ -24,11 +25,19 @@ TokenizerKind = Annotated[
 TextColumn = Annotated[str | None, typer.Option(help="The column of the text in a table. Default: found")]
 PairColumn = Annotated[str | None, typer.Option(help="The column of a second text. Default: found")]
 LabelColumn = Annotated[str | None, typer.Option(help="The column of the label. Default: found")]
+SourceColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="translate: the column to read. Default: the first")
+]
+TargetColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="translate: the column to write. Default: the second")
+]
 LabelledPairs = Annotated[
     str | None, typer.Option(metavar="TABLE", help="fill: labelled pairs for the objective `entailment`.")
 ]
-Validation = Annotated[list[str] | None, typer.Option(help="Data to hold out instead of a tenth.")]
-Test = Annotated[list[str] | None, typer.Option(help="Data to measure the best weights on, at the very end.")]
+Validation = Annotated[list[str] | None, typer.Option(metavar="FILE…", help="Data to hold out instead of a tenth.")]
+Test = Annotated[
+    list[str] | None, typer.Option(metavar="FILE…", help="Data to measure the best weights on, at the very end.")
+]
 From = Annotated[
     str | None, typer.Option("--from", metavar="RUN|HF_DIR", help="Begin with the weights of another model.")
 ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TASKS = ("generate", "fill", "classify", "translate", "embed")
 OPTIONS = (  # those that a request takes under the same name
     *("model", "tokenizer", "validation", "test", "minutes", "steps", "epochs", "seed", "device", "threads", "out"),
-    *("freeze", "sample", "text", "pair", "label", "pairs"),
+    *("freeze", "sample", "text", "pair", "label", "pairs", "source", "target"),
 )
 RISEN = 1.005  # a loss above the best by more than this has risen
 STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
@@ -39,6 +39,8 @@ def train(
     pair: options.PairColumn = None,
     label: options.LabelColumn = None,
     pairs: options.LabelledPairs = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
     validation: options.Validation = None,
     test: options.Test = None,
     from_: options.From = None,

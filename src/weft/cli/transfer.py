@@ -68,6 +68,7 @@ def _compared(theirs: dict[str, Any], what: str) -> str:
         return f"not compared: {theirs['not_compared']}"
     pairs = ", also of pairs with their segments" if "pairs_tokenised" in theirs else ""
     ids = f", token ids are equal{pairs}" if "texts_tokenised" in theirs else ""
+    ids += f", {theirs['tokens_written']} tokens that it writes are the same" if "tokens_written" in theirs else ""
     return f"in transformers {theirs['version']} {what} differ by at most {theirs['difference']:.2g}{ids}"
 
 

@@ -18,7 +18,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"about {plan['memory'] / 2**20:,.0f} MB."
     )
     time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""
-    yield f"{plan['steps']:,} steps of {plan['batch']} texts ({plan['epochs']:g} epochs){time_words}."
+    each = f"{plan['batch_tokens']:,} tokens" if "batch_tokens" in plan else f"{plan['batch']} texts"
+    yield f"{plan['steps']:,} steps of {each} ({plan['epochs']:g} epochs){time_words}."
 
 
 def _texts(plan: Plan) -> str:
@@ -48,12 +49,29 @@ def _table(plan: Plan) -> str:
     )
 
 
-LEARNED_FROM: dict[str, Callable[[Plan], str]] = {"generate": _texts, "fill": _pretraining, "classify": _table}
+def _pairs(plan: Plan) -> str:
+    tested = f", {plan['test_pairs']:,} are for the test at the end" if "test_pairs" in plan else ""
+    own = ", one for each side" if plan["vocabularies"] == "separate" else ""
+    return (
+        f"{plan['columns'][0].upper()}{plan['columns'][1:]}.\n"
+        f"Learning from {plan['pairs']:,} pairs of texts ({plan['tokens']:,} tokens, {plan['tokenizer']}, vocabulary "
+        f"{plan['vocab_size']:,}{own}); {plan['validation_pairs']:,} pairs are held out{tested}."
+    )
+
+
+LEARNED_FROM: dict[str, Callable[[Plan], str]] = {
+    "generate": _texts,
+    "fill": _pretraining,
+    "classify": _table,
+    "translate": _pairs,
+}
 
 
 # -- the end ----------------------------------------------------------------------------------
 
 METRICS = {  # in the order in which they are told
+    "bleu": "BLEU {:.2f}",
+    "chrf": "chrF {:.2f}",
     "accuracy": "accuracy {:.4f}",
     "macro_f1": "macro F1 {:.4f}",
     "micro_f1": "micro F1 {:.4f}",
@@ -67,9 +85,10 @@ METRICS = {  # in the order in which they are told
 def result(task: str, best: float, metrics: dict[str, Any]) -> str:
     """How good the best weights are, in one sentence."""
     tested = metrics["measured_on"] == "test"
-    if task == "classify":
+    if task in ("classify", "translate"):
+        what = "examples" if task == "classify" else "pairs"
         told = ", ".join(words.format(metrics[name]) for name, words in METRICS.items() if name in metrics)
-        return f"{told} on {'the test' if tested else 'held-out'} examples"
+        return f"{told} on {'the test' if tested else 'held-out'} {what}"
     unit = "nats per token" if task == "generate" else "nats"
     told = f"{best:.4f} {unit} on held-out text"
     if tested:
@@ -116,7 +135,8 @@ def measured(task: str, metrics: dict[str, Any]) -> Iterator[str]:
         yield f"{metrics['loss']:.4f} nats, {told} ({metrics['measured_on']})"
         return
     told = ", ".join(words.format(metrics[name]) for name, words in METRICS.items() if name in metrics)
-    yield f"{told} on {metrics['examples']:,} examples ({metrics['measured_on']})"
+    count = f"{metrics['examples']:,} examples" if "examples" in metrics else f"{metrics['pairs']:,} pairs"
+    yield f"{told} on {count} ({metrics['measured_on']})"
     yield from class_table(metrics)
 
 

@@ -21,11 +21,21 @@ if TYPE_CHECKING:
     from weft.data.marks import Marks as Marks
     from weft.data.masking import Masking as Masking
     from weft.data.order import Shuffle as Shuffle
+    from weft.data.parallel import Pairs as Pairs
+    from weft.data.parallel import read_pairs as read_pairs
+    from weft.data.parallel import read_parallel as read_parallel
     from weft.data.pretraining import PretrainingRow as PretrainingRow
     from weft.data.pretraining import PretrainingSamples as PretrainingSamples
     from weft.data.sentences import Sentences as Sentences
     from weft.data.sentences import tokenise_sentences as tokenise_sentences
+    from weft.data.sides import Sides as Sides
+    from weft.data.sides import find_sides as find_sides
+    from weft.data.spans import SpanMarks as SpanMarks
+    from weft.data.spans import SpanRow as SpanRow
+    from weft.data.spans import Spans as Spans
+    from weft.data.spans import SpanSamples as SpanSamples
     from weft.data.split import class_weights as class_weights
+    from weft.data.split import grouped_split as grouped_split
     from weft.data.split import stratified_split as stratified_split
     from weft.data.table_check import TableCheck as TableCheck
     from weft.data.table_check import compare_tables as compare_tables
@@ -45,11 +55,17 @@ _HOME = {
     "Labels": "labels",
     "Marks": "marks",
     "Masking": "masking",
+    "Pairs": "parallel",
     "PretrainingRow": "pretraining",
     "PretrainingSamples": "pretraining",
     "Row": "tables",
     "Sentences": "sentences",
     "Shuffle": "order",
+    "Sides": "sides",
+    "SpanMarks": "spans",
+    "SpanRow": "spans",
+    "SpanSamples": "spans",
+    "Spans": "spans",
     "Sweep": "windows",
     "Table": "tables",
     "TableCheck": "table_check",
@@ -59,7 +75,11 @@ _HOME = {
     "compare_tables": "table_check",
     "demo_table": "demo",
     "find_columns": "columns",
+    "find_sides": "sides",
+    "grouped_split": "split",
     "read_examples": "examples",
+    "read_pairs": "parallel",
+    "read_parallel": "parallel",
     "read_table": "tables",
     "stratified_split": "split",
     "tokenise": "token_file",
@@ -74,11 +94,17 @@ __all__ = [
     "Labels",
     "Marks",
     "Masking",
+    "Pairs",
     "PretrainingRow",
     "PretrainingSamples",
     "Row",
     "Sentences",
     "Shuffle",
+    "Sides",
+    "SpanMarks",
+    "SpanRow",
+    "SpanSamples",
+    "Spans",
     "Sweep",
     "Table",
     "TableCheck",
@@ -88,7 +114,11 @@ __all__ = [
     "compare_tables",
     "demo_table",
     "find_columns",
+    "find_sides",
+    "grouped_split",
     "read_examples",
+    "read_pairs",
+    "read_parallel",
     "read_table",
     "stratified_split",
     "tokenise",

@@ -19,6 +19,17 @@ PAIRS = (
     ("context", "response"),
     ("question", "answer"),
 )
+SIDES = (  # a text and what becomes of it
+    ("source", "target"),
+    ("src", "tgt"),
+    ("src", "trg"),
+    ("input", "output"),
+    ("prompt", "completion"),
+    ("prompt", "response"),
+    ("original", "translation"),
+    ("text", "translation"),
+    ("question", "answer"),
+)
 _TEXTS = (
     "text sentence review comment content body message tweet post utterance question query document description "
     "abstract phrase headline title subject prompt input string sms reviewText review_text comment_text text_en source"

@@ -22,7 +22,7 @@ class Columns:
 
 
 @dataclass
-class _Profile:
+class Profile:
     """What a column is like."""
 
     name: str
@@ -77,13 +77,13 @@ def find_columns(
         raise ConfigError(f"pair = {pair!r} without a text", advice="name both columns of the pair")
     free = [name for name in table.columns if name not in named]
     why = ["you named " + " and ".join(map(repr, named))] if named else []
-    profiles: list[_Profile] = []
+    profiles: list[Profile] = []
     if labelled and label is None:
         label = _by_name(free, LABELS) if not _only_texts(free, text) else None
         if label is not None:
             why.append(f"{label!r} is a usual name of a label{_others(free, label)}")
         else:
-            profiles = _profiles(table)
+            profiles = profiles_of(table)
             label = _label_by_content(table, [p for p in profiles if p.name in free])
             why.append(
                 f"{label!r} repeats a few values" if _of(profiles, label).repeats else f"{label!r} holds numbers"
@@ -92,7 +92,7 @@ def find_columns(
     if text is None:
         text, pair, because = _texts_by_name(free)
         if text is None:
-            profiles = profiles or _profiles(table)
+            profiles = profiles or profiles_of(table)
             text, pair, because = _texts_by_content(table, [p for p in profiles if p.name in free])
         why.append(because)
     return Columns(text, pair, label if labelled else None, _sentence(text, pair, label if labelled else None, why))
@@ -134,19 +134,20 @@ def _texts_by_name(columns: list[str]) -> tuple[str | None, str | None, str]:
 # -- by content -------------------------------------------------------------------------------
 
 
-def _profiles(table: Table) -> list[_Profile]:
-    profiles = [_Profile(name) for name in table.columns]
+def profiles_of(table: Table) -> list[Profile]:
+    """What each column is like, in order."""
+    profiles = [Profile(name) for name in table.columns]
     for row in table.rows():
         for profile, cell in zip(profiles, row.cells, strict=True):
             profile.add(cell)
     return profiles
 
 
-def _of(profiles: list[_Profile], name: str) -> _Profile:
+def _of(profiles: list[Profile], name: str) -> Profile:
     return next(profile for profile in profiles if profile.name == name)
 
 
-def _label_by_content(table: Table, profiles: list[_Profile]) -> str:
+def _label_by_content(table: Table, profiles: list[Profile]) -> str:
     """The column with the fewest values that repeat; else one of fractional numbers. Never the longest texts."""
     if len(table.columns) == 1:
         raise DataError(f"{table.name} has one column, {table.columns[0]!r}", expected="texts and their labels")
@@ -163,7 +164,7 @@ def _label_by_content(table: Table, profiles: list[_Profile]) -> str:
     raise DataError(given, advice=f"name it with --label; the columns are {_list(table)}")
 
 
-def _texts_by_content(table: Table, profiles: list[_Profile]) -> tuple[str, str | None, str]:
+def _texts_by_content(table: Table, profiles: list[Profile]) -> tuple[str, str | None, str]:
     texts = sorted((p for p in profiles if p.free_text), key=lambda p: -p.length)
     if not texts:
         given = f"no column of {table.name} looks like text"

@@ -50,7 +50,7 @@ class Examples:
 
     def keys(self) -> list[bytes]:
         """A short hash of each input, the same for texts that differ in nothing but case and spaces."""
-        return [_key(parts) for parts in self.inputs()]
+        return [input_key(parts) for parts in self.inputs()]
 
     def part(self, places: NDArray[np.integer] | Sequence[int]) -> Examples:
         """The examples at these places, in this order."""
@@ -62,7 +62,8 @@ class Examples:
         return Examples(self.name, texts, chosen(self.pairs), chosen(self.labels), lines)
 
 
-def _key(parts: tuple[str, ...]) -> bytes:
+def input_key(parts: Sequence[str]) -> bytes:
+    """A short hash, the same for texts that differ in nothing but case and spaces."""
     joined = "\x1f".join(" ".join(part.casefold().split()) for part in parts)
     return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
@@ -97,11 +98,10 @@ def read_examples(table: Table, columns: Columns) -> Examples:
         shown = ", ".join(map(repr, sorted(padded)))
         notes.append(f"labels of {table.name} have spaces around them, which are dropped: {shown}")
     if textless:
-        notes.append(f"rows of {table.name} without a text, left out: {len(textless)} ({_places(textless)})")
+        notes.append(f"rows of {table.name} without a text, left out: {len(textless)} ({named_lines(textless)})")
     if unlabelled:
-        given = (
-            f"{len(unlabelled)} of {len(table)} rows of {table.name} have no {columns.label!r}: {_places(unlabelled)}"
-        )
+        where = f"{columns.label!r}: {named_lines(unlabelled)}"
+        given = f"{len(unlabelled)} of {len(table)} rows of {table.name} have no {where}"
         if len(unlabelled) > TOLERATED * len(table):
             raise DataError(
                 given, expected=f"at most {TOLERATED:.0%}", advice="fill them in, remove them, or name another column"
@@ -123,6 +123,7 @@ def read_examples(table: Table, columns: Columns) -> Examples:
     )
 
 
-def _places(lines: list[int]) -> str:
+def named_lines(lines: Sequence[int]) -> str:
+    """`lines 3, 7, 9, …`: the first few of them."""
     word = "line " if len(lines) == 1 else "lines "
     return word + ", ".join(map(str, lines[:NAMED])) + (", …" if len(lines) > NAMED else "")

@@ -49,7 +49,7 @@ class Masking:
             begins[:1] = True
             chosen = _whole_words(begins, text, drawn, wanted)
         else:
-            chosen = _first_by_chance(text, drawn, wanted)
+            chosen = first_by_chance(text, drawn, wanted)
         places = candidates[chosen]
         targets = tokens[places]
         drawn = chance.of(numbers, "become")[text[chosen]]
@@ -64,9 +64,7 @@ class Masking:
         return np.maximum(1, np.floor(self.share * counts + unit(drawn))).astype(np.int64)
 
 
-def _first_by_chance(
-    text: NDArray[np.int64], drawn: NDArray[np.uint64], wanted: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def first_by_chance(text: NDArray[np.int64], drawn: NDArray[np.uint64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """As many candidates of each text as wanted, those with the lowest draws, in the order of the row."""
     order = np.argsort((text.astype(np.uint64) << _ROW) | (drawn >> _KEY), kind="stable")
     rank = np.arange(len(text)) - np.searchsorted(text, text)  # sorting has not moved the texts themselves

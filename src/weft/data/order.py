@@ -71,3 +71,13 @@ class Shuffle:
             hashed %= self._bases[here]
             digits[here] = hashed
         return digits[0] * self._bases[1] + digits[1]
+
+
+def in_order(numbers: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
+    """Which of `count` things each sample number is; every epoch has all of them once, in another order."""
+    epochs, places = np.divmod(numbers, count)
+    found = np.empty_like(places)
+    for epoch in np.unique(epochs).tolist():
+        here = epochs == epoch
+        found[here] = Shuffle(count, seed, epoch)[places[here]]
+    return found

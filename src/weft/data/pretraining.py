@@ -16,7 +16,7 @@ from weft.data.chance import Chance
 from weft.data.labelled_pairs import LabelledPairs
 from weft.data.marks import Marks
 from weft.data.masking import Masking
-from weft.data.order import Shuffle, mixed
+from weft.data.order import in_order, mixed
 from weft.data.pair_making import InversionPairs, Parts, StretchPairs, TablePairs, ramp, words_reordered
 from weft.data.sentences import Sentences
 from weft.data.stretches import pack
@@ -143,8 +143,8 @@ class PretrainingSamples:
         turns = numbers // len(self.kinds) if self._table is not None else numbers
         if kind == ENTAILMENT:
             assert self._table is not None
-            return self._table.pairs(_in_order(turns, len(self._table), mixed(self.seed, 1)))
-        stretches = _in_order(turns, len(self.stretches), self.seed)
+            return self._table.pairs(in_order(turns, len(self._table), mixed(self.seed, 1)))
+        stretches = in_order(turns, len(self.stretches), self.seed)
         if kind == INVERSION:
             assert self._inversion is not None
             return self._inversion.pairs(numbers, stretches)
@@ -187,13 +187,3 @@ def _kinds(tasks: Sequence[str]) -> tuple[str, ...]:
     if MASKED in tasks and pairs in ((), (ENTAILMENT,)):
         return (MASKED, *pairs)
     return pairs
-
-
-def _in_order(numbers: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
-    """Which of `count` things each number is; every epoch has all of them once, in another order."""
-    epochs, places = np.divmod(numbers, count)
-    found = np.empty_like(places)
-    for epoch in np.unique(epochs).tolist():
-        here = epochs == epoch
-        found[here] = Shuffle(count, seed, epoch)[places[here]]
-    return found

@@ -37,11 +37,13 @@ class Respelling:
         """The tables of a tokenizer; special tokens have one spelling."""
         settings = json.loads(tokenizer.to_json())
         vocabulary = settings["model"].get("vocab", {})
+        if isinstance(vocabulary, list):  # Unigram: token and score, in the order of ids
+            vocabulary = {token: number for number, (token, _) in enumerate(vocabulary[: tokenizer.vocab_size])}
         pieces = settings["model"].get("type") == "WordPiece"
         special = {token["id"] for token in settings.get("added_tokens") or [] if token.get("special")}
         found: list[list[tuple[int, int]]] = [[] for _ in range(tokenizer.vocab_size)]
-        for token, number in vocabulary.items() if isinstance(vocabulary, dict) else ():
-            if number in special:
+        for token, number in vocabulary.items():
+            if number in special or number >= tokenizer.vocab_size:
                 continue
             start = len(INSIDE) if pieces and token.startswith(INSIDE) else 0
             for cut in range(start + 1, len(token)):

@@ -53,7 +53,7 @@ def tokenise_sentences(corpus: Corpus, tokenizer: Tokenizer, *, progress: Progre
     """Find documents and sentences in a corpus and tokenise them; everything is kept in memory.
 
     A sentence keeps the space between it and its neighbour where tokens have a place for it: in front of its first
-    word (`bpe`, `words`), or as a token at the end of the one before (`characters`, `bytes`).
+    word (`bpe`, `unigram`, `words`), or as a token at the end of the one before (`characters`, `bytes`).
     """
     total = corpus.characters
     ids: list[NDArray[np.uint32]] = []
@@ -98,7 +98,7 @@ def _groups(corpus: Corpus, kind: str) -> Iterator[list[tuple[str, bool]]]:
 
 def _spaced(document: list[str], kind: str) -> list[str]:
     """The sentences with the space between them where tokens of this kind have it."""
-    if kind in ("bpe", "words"):
+    if kind in ("bpe", "unigram", "words"):
         return [document[0], *(joint(a, b) + b for a, b in pairwise(document))]
     if kind in ("characters", "bytes"):
         return [*(a + joint(a, b) for a, b in pairwise(document)), document[-1]]

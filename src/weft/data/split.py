@@ -1,4 +1,4 @@
-"""Dividing labelled examples into a part to learn from and a part to judge by, fairly and without leaks."""
+"""Dividing examples into a part to learn from and a part to judge by, fairly and without leaks."""
 
 from __future__ import annotations
 
@@ -48,6 +48,26 @@ def stratified_split(
     ]
     learn, judge = (np.sort(np.array(part, dtype=np.int64)) for part in parts)
     return learn, judge
+
+
+def grouped_split(groups: Sequence[Hashable], most: int, seed: int) -> tuple[Indices, Indices]:
+    """Which examples to learn from, and which to judge by: at most `most` of them, and one at least.
+
+    Examples with equal entries in `groups` stay together. If one group alone is more than `most`, the smallest one is
+    held out all the same.
+    """
+    units = _units(len(groups), groups)
+    if len(units) < 2:
+        raise DataError(f"{len(groups)} examples with {len(units)} different texts", expected="at least two to divide")
+    held: list[int] = []
+    for unit in Shuffle(len(units), seed, 0)[np.arange(len(units))]:
+        if len(held) == most:
+            break
+        if len(held) + len(units[unit]) <= most:
+            held += units[unit]
+    held = held if 0 < len(held) < len(groups) else min(units, key=len)
+    judge = np.sort(np.array(held, dtype=np.int64))
+    return np.setdiff1d(np.arange(len(groups), dtype=np.int64), judge), judge
 
 
 def _units(count: int, groups: Sequence[Hashable] | None) -> list[list[int]]:

@@ -104,11 +104,7 @@ def read_table(path: str | Path, *, header: bool | None = None) -> Table:
     Whether the first row is a header is found out from its content unless `header` says it.
     """
     path = Path(path)
-    if path.is_dir():
-        raise DataError(f"{path} is a folder", expected="one table: a .csv, .tsv or .jsonl file")
-    find_documents([path])  # missing, empty, binary: told in the same words as for texts
-    encoding = foreign_encoding(path)
-    form = find_format(path, encoding)
+    encoding, form = _opened(path)
     notes = []
     if encoding:
         shown = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}[encoding]
@@ -116,22 +112,39 @@ def read_table(path: str | Path, *, header: bool | None = None) -> Table:
     if form.kind in ("lines", "array"):
         table = _scan(path, encoding, form, _names_in_objects(path, encoding, form), start=0)
     else:
-        sample = _sample(path, encoding, form)
-        headed = _is_header(sample[0], sample[1:]) if header is None else header
+        columns, headed = _columns(path, _sample(path, encoding, form), header)
         if not headed:
-            width = Counter(map(len, sample)).most_common(1)[0][0]
-            columns = tuple(f"column {place}" for place in range(1, width + 1))
             shown = f"{path} has no header: its columns are called {', '.join(columns)}"
-            notes.append(
-                shown if len(shown) < 200 else f"{path} has no header: {width} columns, called column 1 and so on"
-            )
-        else:
-            columns = _checked_header(path, sample[0])
+            short = f"{path} has no header: {len(columns)} columns, called column 1 and so on"
+            notes.append(shown if len(shown) < 200 else short)
         table = _scan(path, encoding, form, columns, start=int(headed))
     table.notes = (*notes, *table.notes)
     for note in table.notes:
         log.warning("%s", note)
     return table
+
+
+def head_of(path: str | Path, rows: int = 1000) -> Table:
+    """The first good rows of a file, to judge by; nothing is said about the others."""
+    path = Path(path)
+    encoding, form = _opened(path)
+    records = [record for record in itertools.islice(read_records(path, encoding, form), rows) if record.cells]
+    if form.kind in ("lines", "array"):
+        columns, headed = tuple(dict.fromkeys(name for record in records for name in record.cells or ())), False
+    else:
+        columns, headed = _columns(path, _sample(path, encoding, form), None)
+    found = [_good_or_bad(record, columns) for record in records[int(headed) :]]
+    kept = [row for row in found if isinstance(row, Row)]
+    return Table(str(path), columns, lambda: iter(kept), len(kept))
+
+
+def _opened(path: Path) -> tuple[str, Format]:
+    """The encoding and the format of a file; what is no table is refused."""
+    if path.is_dir():
+        raise DataError(f"{path} is a folder", expected="one table: a .csv, .tsv or .jsonl file")
+    find_documents([path])  # missing, empty, binary: told in the same words as for texts
+    encoding = foreign_encoding(path)
+    return encoding, find_format(path, encoding)
 
 
 # -- the header -------------------------------------------------------------------------------
@@ -143,6 +156,14 @@ def _sample(path: Path, encoding: str, form: Format) -> list[list[str]]:
     if not sample:
         raise DataError(f"no row of {path} can be read", expected="a table with a header and rows")
     return sample
+
+
+def _columns(path: Path, sample: list[list[str]], header: bool | None) -> tuple[tuple[str, ...], bool]:
+    """The names of the columns, and whether the first row gave them."""
+    if _is_header(sample[0], sample[1:]) if header is None else header:
+        return _checked_header(path, sample[0]), True
+    width = Counter(map(len, sample)).most_common(1)[0][0]
+    return tuple(f"column {place}" for place in range(1, width + 1)), False
 
 
 def is_number(text: str) -> bool:

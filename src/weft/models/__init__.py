@@ -12,12 +12,16 @@ from weft.models.gpt import GPT, GPTConfig
 from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
 from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
+from weft.models.marian_layouts import MarianLayout
 from weft.models.presets import preset
+from weft.models.t5 import T5, T5Config
+from weft.models.t5_layouts import T5Layout
 from weft.models.transformer import Transformer, TransformerConfig
 
 __all__ = [
     "BERT",
     "GPT",
+    "T5",
     "BERTConfig",
     "BertLayout",
     "Bunch",
@@ -28,10 +32,13 @@ __all__ = [
     "HeadConfig",
     "Layout",
     "LlamaLayout",
+    "MarianLayout",
     "Memory",
     "ModelConfig",
     "NanoChatLayout",
     "Qwen3Layout",
+    "T5Config",
+    "T5Layout",
     "TextRow",
     "Transformer",
     "TransformerConfig",

@@ -1,7 +1,7 @@
 """What the Transformer and T5 share: a stack that reads, a stack that writes and looks at what was read.
 
-    memory = model.encode(source)                       # once
-    logits = model.logits(model.states(target, memory)) # for all positions at once, or with caches step by step
+memory = model.encode(source)                       # once
+logits = model.logits(model.states(target, memory)) # for all positions at once, or with caches step by step
 """
 
 from __future__ import annotations
@@ -38,11 +38,16 @@ class Memory:
 
 
 class Stack(nn.Module):
-    """Layers, with positions before the first and a norm after the last."""
+    """Layers, with positions before the first and a norm after the last, and dropout of what it gives (T5)."""
 
-    def __init__(self, *, position: Position, layers: Layers, norm: nn.Module) -> None:
+    def __init__(self, *, position: Position, layers: Layers, norm: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
         self.position, self.layers, self.norm = position, layers, norm
+        self.dropout = nn.Dropout(dropout)
+
+    def finished(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """What others see of a layer's output."""
+        return self.dropout(self.norm(x))
 
 
 class EncoderDecoder(nn.Module):
@@ -97,8 +102,8 @@ class EncoderDecoder(nn.Module):
         x = self.dropout(stack.position.at_input(self.embedding(table(source)), where))
         mask = Mask(keep=keep, bias=stack.position.at_scores(where, where), bias_forbids=False)
         if self.memory_from == "same":
-            return Memory([stack.norm(state) for state in stack.layers.outputs(x, mask=mask)], keep)
-        return Memory(stack.norm(stack.layers(x, mask=mask)), keep)
+            return Memory([stack.finished(state) for state in stack.layers.outputs(x, mask=mask)], keep)
+        return Memory(stack.finished(stack.layers(x, mask=mask)), keep)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -126,7 +131,7 @@ class EncoderDecoder(nn.Module):
         x = self.dropout(stack.position.at_input(self.embedding(self.tokens(target)), asking))
         bias = stack.position.at_scores(asking, answering)
         mask = Mask(causal=True, keep=keep, bias=bias, bias_forbids=False)
-        return stack.norm(
+        return stack.finished(
             stack.layers(x, mask=mask, memory=memory.states, memory_mask=Mask(keep=memory.keep), caches=caches)
         )
 

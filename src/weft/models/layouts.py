@@ -16,6 +16,7 @@ from weft.weights import WeightTable
 T = TypeVar("T")
 OTHER = "it is of another family"
 CAUSAL = "AutoModelForCausalLM"  # opens models that write
+TEXT_TO_TEXT = "AutoModelForSeq2SeqLM"  # opens models that read one text and write another
 
 
 class Foreign:
@@ -39,6 +40,13 @@ class Foreign:
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 2**31:
             raise DataError(f"{self.where}: {key} = {_short(value)}", expected=f"a whole number from 1 to {2**31}")
+        return value
+
+    def token(self, key: str, default: int | None = None) -> int:
+        """The id of a token; without a default it must be there."""
+        value = self._value(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**31:
+            raise DataError(f"{self.where}: {key} = {_short(value)}", expected="the id of a token")
         return value
 
     def flag(self, key: str, default: bool) -> bool:

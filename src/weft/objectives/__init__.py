@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from weft.objectives.pretraining import ObjectiveConfig as ObjectiveConfig
     from weft.objectives.pretraining import PretrainingBatch as PretrainingBatch
     from weft.objectives.pretraining import pretraining_loss as pretraining_loss
+    from weft.objectives.spans import SpanConfig as SpanConfig
 
 _HOME = {
     "ClassScores": "metrics",
@@ -40,6 +41,7 @@ _HOME = {
     "LabelledRow": "classification",
     "ObjectiveConfig": "pretraining",
     "PretrainingBatch": "pretraining",
+    "SpanConfig": "spans",
     "accuracy": "metrics",
     "causal_loss": "causal",
     "class_scores": "metrics",
@@ -65,6 +67,7 @@ __all__ = [
     "LabelledRow",
     "ObjectiveConfig",
     "PretrainingBatch",
+    "SpanConfig",
     "accuracy",
     "causal_loss",
     "class_scores",

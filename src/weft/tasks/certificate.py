@@ -4,48 +4,63 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import DataError
-from weft.models import ModelConfig
-from weft.models.layouts import CAUSAL
-from weft.tasks.probes import Probe, Results, compare_tokenizers, probe_for
+from weft.models import EncoderDecoder, ModelConfig
+from weft.tasks.probes import Probe, Results, TranslatingProbe, compare_tokenizers, probe_for
 from weft.text import Tokenizer
+from weft.text.hugging_face import TARGET
+
+T = TypeVar("T")
 
 TOLERANCE = 1e-4  # of the largest number; equal computations in another order differ by about 1e-6
 FLOOR = 0.01  # a head may well say almost nothing; its rounding is that of the states it reads
 
 
-def certify(
-    model: nn.Module, config: ModelConfig, tokenizer: Tokenizer | None, folder: HuggingFaceFolder
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Exported:
+    """What was written: a model and what belongs to it. `never` are tokens that it does not write."""
+
+    model: nn.Module
+    config: ModelConfig
+    tokenizer: Tokenizer | None = None
+    source_tokenizer: Tokenizer | None = None
+    end: int | None = None
+    never: Sequence[int] = ()
+
+
+def certify(exported: Exported, folder: HuggingFaceFolder) -> dict[str, Any]:
     """What was compared and how far it differs; `DataError` if the folder is not the same model."""
+    model, config = exported.model, exported.config
     probe = probe_for(config)
     results = _results(probe.ours, model)
     if folder.layout.settings(folder.config) != folder.layout.settings(config):
         raise DataError("read again, config.json describes another model", advice="please report this")
-    weights = folder.read_weights()
+    weights = folder.read_weights(config)  # the layout may have another order of channels, and undoes it here
     different = [name for name, p in model.named_parameters() if not _same_bits(p.detach(), weights[name])]
     if different:
         raise DataError(f"read again, {different[0]!r} and {len(different) - 1} more are not what was written")
-    again = _results(probe.ours, folder.config.with_weights(weights).eval())
-    difference = _difference("Weft", results, again)
+    again = folder.config.with_weights(weights if folder.config == config else folder.read_weights())
+    difference = _difference("Weft", results, _results(probe.ours, again.eval()))
     return {
         "tokens_compared": probe.tokens,
         "compared": {name: float(values.abs().max()) for name, values in results.items()},
         "weights": "bit-equal",
         "difference": difference,
-        "transformers": _compare_with_transformers(folder, tokenizer, probe, results),
+        "transformers": _compare_with_transformers(folder, exported, probe, results),
     }
 
 
-def _results(read: Callable[[Any], Results], model: Any) -> Results:
+def _results(read: Callable[[Any], T], model: Any) -> T:
     with torch.no_grad():
         return read(model)
 
@@ -82,7 +97,7 @@ def _same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def _compare_with_transformers(
-    folder: HuggingFaceFolder, tokenizer: Tokenizer | None, probe: Probe, results: Results
+    folder: HuggingFaceFolder, exported: Exported, probe: Probe, results: Results
 ) -> dict[str, Any]:
     """Version, largest difference, and whether the ids are the same; or why nothing was compared."""
     if importlib.util.find_spec("transformers") is None:
@@ -101,15 +116,34 @@ def _compare_with_transformers(
                 model = opener.from_pretrained(where, local_files_only=True, trust_remote_code=False).eval()
                 result["difference"] = _difference("transformers", results, _results(probe.theirs, model))
                 _check_labels(folder, model.config)
-                if tokenizer is not None:
-                    theirs = transformers.AutoTokenizer.from_pretrained(where, local_files_only=True)
-                    result |= compare_tokenizers(tokenizer, theirs, writes=auto == CAUSAL)
+                if isinstance(probe, TranslatingProbe):
+                    result["tokens_written"] = _compare_writing(probe, exported, model)
+                for tokenizer, place in _tokenizers(exported, folder.path):
+                    theirs = transformers.AutoTokenizer.from_pretrained(str(place), local_files_only=True)
+                    result |= compare_tokenizers(tokenizer, theirs, auto)
         except DataError:
             raise
         except Exception as error:  # whatever it is, the folder is of no use
             why = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
             raise DataError(f"transformers {version} cannot open what was exported: {why}") from error
     return result
+
+
+def _compare_writing(probe: TranslatingProbe, exported: Exported, theirs: Any) -> int:
+    told = theirs.generation_config
+    for name, wanted in (("decoder_start_token_id", probe.start), ("eos_token_id", exported.end)):
+        if getattr(told, name) != wanted:
+            raise DataError(f"opened by transformers, the folder has {name} = {getattr(told, name)}, not {wanted}")
+    model = cast(EncoderDecoder, exported.model)
+    return int(_results(lambda given: probe.compare_writing(given, theirs, exported.end, exported.never), model))
+
+
+def _tokenizers(exported: Exported, path: Path) -> Iterator[tuple[Tokenizer, Path]]:
+    """Each tokenizer and where others find it: first that of what is read, which may be that of what is written too."""
+    if exported.tokenizer is not None:
+        yield exported.source_tokenizer or exported.tokenizer, path
+        if exported.source_tokenizer is not None:
+            yield exported.tokenizer, path / TARGET
 
 
 def _check_labels(folder: HuggingFaceFolder, theirs: Any) -> None:

@@ -79,10 +79,10 @@ class Classify(Task):
         report({"event": "phase", "name": "planning"})
         return _plan(request, tables, tokenizer, tokenizer_config, start, ranks)
 
-    def reopen(self, config: ClassifyRunConfig, tokenizer: Tokenizer, report: Report) -> Labelled:
+    def reopen(self, config: ClassifyRunConfig, run: RunDirectory, report: Report) -> Labelled:
         tables = read_tables(config.data)
         check_same(config.data, tables.config)
-        return Labelled(config, tables, tokenizer)
+        return Labelled(config, tables, Tokenizer.load(run.tokenizer_file))
 
 
 TASK = Classify()

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from weft.checkpoints import RunDirectory
 from weft.data import Labels, Sentences, find_columns, read_examples, read_table, stratified_split, tokenise_sentences
 from weft.data.labelled_pairs import LabelledPairs
 from weft.data.marks import Marks
@@ -100,7 +101,7 @@ class Fill(Task):
         report({"event": "phase", "name": "planning"})
         return _plan(request, texts, tokenizer_config, start, ranks)
 
-    def reopen(self, config: FillConfig, tokenizer: Tokenizer, report: Report) -> Pretraining:
+    def reopen(self, config: FillConfig, run: RunDirectory, report: Report) -> Pretraining:
         source = read_fill_source(config.data)
         if config.data.fingerprint.partition("|")[2] != source.config.fingerprint.partition("|")[2]:
             raise DataError(
@@ -108,7 +109,7 @@ class Fill(Task):
                 advice="put the old table back, or train a new run",
             )
         check_unchanged(config.data, source.config)
-        return Pretraining(config, read_texts(source, config.data, tokenizer, report))
+        return Pretraining(config, read_texts(source, config.data, Tokenizer.load(run.tokenizer_file), report))
 
 
 TASK = Fill()

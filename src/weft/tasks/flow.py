@@ -15,7 +15,6 @@ from weft.tasks.settings import read_settings
 from weft.tasks.sources import short_name
 from weft.tasks.start import read_start
 from weft.tasks.task import find_task
-from weft.text import Tokenizer
 from weft.training import Outcome, ranks_from_environment
 
 
@@ -53,7 +52,7 @@ def resume_task(path: str, report: Report, further: Further = NO_FURTHER) -> tup
     ranks = ranks_from_environment(config.training.device)
     torch.set_num_threads(config.training.threads)
     report({"event": "phase", "name": "reading"})
-    prepared = find_task(raw["task"]).reopen(config, Tokenizer.load(run.tokenizer_file), report)
+    prepared = find_task(raw["task"]).reopen(config, run, report)
     check_model(config.model, prepared.tokenizer, str(run.config_file))
     job = prepared.job()
     if further != NO_FURTHER and ranks.is_first:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from weft.checkpoints import RunDirectory
 from weft.data import Windows
 from weft.errors import ConfigError, UnsupportedError
 from weft.generation import GenerationConfig, generate
@@ -81,10 +82,10 @@ class Generate(Task):
         report({"event": "phase", "name": "planning"})
         return Reading(_plan(request, texts, tokenizer_config, start, ranks), texts)
 
-    def reopen(self, config: GenerateConfig, tokenizer: Tokenizer, report: Report) -> Reading:
+    def reopen(self, config: GenerateConfig, run: RunDirectory, report: Report) -> Reading:
         source = read_source(config.data)
         check_unchanged(config.data, source.config)
-        return Reading(config, tokenised(source, tokenizer, report))
+        return Reading(config, tokenised(source, Tokenizer.load(run.tokenizer_file), report))
 
 
 TASK = Generate()

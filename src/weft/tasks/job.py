@@ -39,7 +39,7 @@ class Job:
 
     samples           the batch with these sample numbers
     loss              a summed loss of a batch, how many terms it has, and perhaps its parts by name
-    measure           (model, "validation" or "test", ranks) → metrics; `validation_loss` is the one that decides
+    measure           (model, "validation" or "test", ranks) → metrics; `decides` is the one that decides
     per_epoch         samples in one reading of the data
     seconds_at_end    what measuring will take once training is over
     most              steps that are worth it, however much time there is; None: any number
@@ -60,6 +60,8 @@ class Job:
     has_test: bool = False
     look: Callable[[nn.Module], dict[str, Any]] | None = None
     conclude: Callable[[nn.Module, RunDirectory], dict[str, Any]] | None = None
+    decides: str = "validation_loss"
+    source_tokenizer: Tokenizer | None = None  # of texts that are read, where it is another than that of what is written
 
 
 def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
@@ -69,6 +71,8 @@ def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
     if ranks.is_first:
         run = RunDirectory.create(path)
         job.tokenizer.save(run.tokenizer_file)
+        if job.source_tokenizer is not None:
+            job.source_tokenizer.save(run.source_tokenizer_file)
         run.write_json("environment.json", environment())
         run.write_file("README.md", _readme(job, run.path))
         run.write_config({"task": job.task, **job.config.to_dict()})
@@ -147,6 +151,7 @@ def train_job(
             on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
             ranks=ranks,
             pace=pace,
+            decides=job.decides,
         )
         trainer.saves_start = job.config.start is not None
         trainer.identity = job.config.to_dict()

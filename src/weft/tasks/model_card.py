@@ -8,18 +8,26 @@ from pathlib import Path
 from weft.models import Layout
 from weft.tasks.purpose import first_use, purpose
 from weft.tasks.run import Run
+from weft.text.hugging_face import TARGET
 
-TAGS = {"generate": "text-generation", "fill": "fill-mask", "classify": "text-classification"}
+TAGS = {
+    "generate": "text-generation",
+    "fill": "fill-mask",
+    "classify": "text-classification",
+    "translate": "translation",
+}
 KINDS = {
     "generate": "A language model",
     "fill": "A model that fills gaps in text",
     "classify": "A model that sorts texts",
+    "translate": "A model that writes one text from another",
     "read": "A model that reads text",
 }
 MORE = {
     "generate": "weft evaluate {path} book.txt",
     "fill": "weft train classify FILE.csv --from {path}",
     "classify": "weft evaluate {path} FILE.csv",
+    "translate": "weft evaluate {path} FILE.tsv",
     "read": "weft train classify FILE.csv --from {path}",
 }
 
@@ -43,6 +51,15 @@ def model_card(target: Path, run: Run, layout: Layout, left_out: Sequence[str] =
     task, auto = purpose(config), layout.auto_class(config)
     depth, width = getattr(config, "depth", "?"), getattr(config, "width", "?")
     tokenizer = f'\n    tokenizer = AutoTokenizer.from_pretrained("{target}")' if run.has_tokenizer else ""
+    use = ""
+    if run.has_tokenizer and task == "translate":
+        other = run.source_tokenizer is not run.tokenizer
+        writer = "written" if other else "tokenizer"
+        tokenizer += f'\n    written = AutoTokenizer.from_pretrained("{target / TARGET}")' if other else ""
+        use = f"""
+    inputs = tokenizer(["a text of yours"], padding=True, return_tensors="pt")
+    {writer}.batch_decode(model.generate(**inputs), skip_special_tokens=True)
+"""
     notes = "".join(f"\nLeft out: {what}.\n" for what in left_out)
     return f"""---
 library_name: transformers
@@ -56,4 +73,4 @@ pipeline_tag: {TAGS.get(task, "feature-extraction")}
     from transformers import {auto}, AutoTokenizer
 
     model = {auto}.from_pretrained("{target}"){tokenizer}
-"""
+{use}"""

@@ -36,14 +36,21 @@ class Texts:
         return len(self.validation) + (len(self.test) if self.test is not None else 0)
 
 
-def check_model(model: ModelConfig, tokenizer: Tokenizer, where: str) -> None:
+def check_model(
+    model: ModelConfig, tokenizer: Tokenizer, where: str, source_tokenizer: Tokenizer | None = None
+) -> None:
     """What files say of a model must make sense together before it is built."""
     known = getattr(model, "vocab_size", 0)
-    if tokenizer.vocab_size > known:
-        raise DataError(
-            f"tokenizer.json has {tokenizer.vocab_size} tokens, the model in {where} knows {known}",
-            expected="the tokenizer that the model was trained with",
-        )
+    read = getattr(model, "source_vocab_size", None) or known
+    for name, found, most in (
+        ("tokenizer.json", tokenizer, known),
+        ("the tokenizer of its sources", source_tokenizer or tokenizer, read),
+    ):
+        if found.vocab_size > most:
+            raise DataError(
+                f"{name} has {found.vocab_size} tokens, the model in {where} knows {most}",
+                expected="the tokenizer that the model was trained with",
+            )
     check_fits(sum(p.numel() for p in model.skeleton().parameters()), where)
 
 
@@ -64,7 +71,7 @@ def learned_tokenizer(
 def learned_from(config: TokenizerConfig, source: Source, report: Report, special: Sequence[str] = ()) -> Tokenizer:
     """The same from a text that may be huge: of that, the rest adds nothing to sub-words."""
     total = source.train.characters
-    if config.kind in ("bpe", "words", "wordpiece"):
+    if config.kind in ("bpe", "unigram", "words", "wordpiece"):
         total = min(total, SAMPLE)
     return learned_tokenizer(config, source.train.pieces(stop=total), total, report, special)
 

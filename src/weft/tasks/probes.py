@@ -1,7 +1,8 @@
-"""The same input for two programs, and what each of them makes of it: for models that write, and that read."""
+"""The same input for two programs, and what each of them makes of it: for models that write, read, or do both."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,12 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import DataError, UnsupportedError
-from weft.models import BERT, BERTConfig, ModelConfig
+from weft.models import BERT, BERTConfig, EncoderDecoder, ModelConfig
 from weft.models.bert import ClassesConfig, MaskedConfig
+from weft.models.layouts import CAUSAL, TEXT_TO_TEXT
+from weft.tasks.purpose import purpose
 from weft.text import Tokenizer
 from weft.text.special import ROLES
 
 Results = dict[str, Tensor]
+WRITTEN = 16  # tokens that are written from each source
+TIE = 1e-3  # logits that are so near are equal, and either token may be taken
 TEXTS = (
     "Once upon a time, there was a model.",
     "  two  spaces,\ttabs\r\nand\n\nlines  ",
@@ -89,13 +94,80 @@ class ReadingProbe:
         return found
 
 
-Probe = WritingProbe | ReadingProbe
+class TranslatingProbe:
+    """Such rows as sources with padding, and targets that begin with the start token; all logits count."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        vocab_size, max_length, self.start = (int(getattr(config, n)) for n in ("vocab_size", "max_length", "start"))
+        lengths = torch.tensor(_lengths(max_length))[:, None]
+        longest = int(lengths.max())
+        self.keep = torch.arange(longest) < lengths
+        known = getattr(config, "source_vocab_size", None) or vocab_size
+        self.sources = torch.stack([_tokens(longest, known, int(n)) for n in lengths])
+        self.targets = torch.stack([_tokens(longest, vocab_size, 1 + int(n)) for n in lengths])
+        self.targets[:, 0] = self.start
+        self.tokens = int(self.keep.sum()) + self.targets.numel()
+        self.written = min(WRITTEN, max_length - 2)
+
+    def ours(self, model: nn.Module) -> Results:
+        """Our logits."""
+        return {"logits": model(self.sources, self.targets, source_keep=self.keep).flatten(0, 1)}
+
+    def theirs(self, model: Any) -> Results:
+        """The logits of a model of transformers."""
+        given = {"input_ids": self.sources, "attention_mask": self.keep.long()}
+        return {"logits": model(**given, decoder_input_ids=self.targets).logits.flatten(0, 1)}
+
+    def compare_writing(self, ours: EncoderDecoder, theirs: Any, end: int | None, never: Sequence[int]) -> int:
+        """Let both write, always the likeliest token, each as its own files say; how many tokens that were."""
+        if self.written < 1:
+            return 0
+        found = theirs.generate(  # one more than is compared: the last may be forced to be the end
+            input_ids=self.sources,
+            attention_mask=self.keep.long(),
+            num_beams=1,
+            do_sample=False,
+            max_new_tokens=self.written + 1,
+        ).tolist()
+        count = 0
+        for row, (text, leads) in zip(found, self._greedy(ours, never), strict=True):
+            if row[0] != self.start:
+                raise DataError(
+                    f"opened by transformers, the folder begins a text with token {row[0]}, not {self.start}"
+                )
+            for token, wanted, lead in zip(row[1:], text, leads, strict=False):
+                if token != wanted and lead > TIE:
+                    raise DataError("opened by transformers, the folder writes other tokens", expected="the same model")
+                if token != wanted:
+                    break
+                count += 1
+                if token == end:
+                    break
+        return count
+
+    def _greedy(self, model: EncoderDecoder, never: Sequence[int]) -> list[tuple[list[int], list[float]]]:
+        """For each source the likeliest tokens, one by one, and by how much they led."""
+        memory, caches = model.encode(self.sources, self.keep), model.new_caches()
+        tokens, written, leads = torch.full((len(self.sources),), self.start), [], []
+        for _ in range(self.written):
+            logits = model.logits(model.states(tokens[:, None], memory, caches=caches))[:, -1]
+            logits[:, list(never)] = -torch.inf
+            best = logits.topk(min(2, logits.shape[1]))
+            tokens = best.indices[:, 0]
+            written.append(tokens)
+            leads.append(best.values[:, 0] - best.values[:, -1])
+        return list(zip(torch.stack(written, 1).tolist(), torch.stack(leads, 1).tolist(), strict=True))
+
+
+Probe = WritingProbe | ReadingProbe | TranslatingProbe
 
 
 def probe_for(config: ModelConfig) -> Probe:
     """The input that shows what a model of this kind does."""
     if isinstance(config, BERTConfig):
         return ReadingProbe(config)
+    if purpose(config) == "translate":
+        return TranslatingProbe(config)
     return WritingProbe(getattr(config, "vocab_size", 1), getattr(config, "max_length", 64))
 
 
@@ -110,20 +182,27 @@ def _tokens(count: int, vocab_size: int, salt: int | None = None) -> Tensor:
 # -- tokenizers -------------------------------------------------------------------------------
 
 
-def compare_tokenizers(ours: Tokenizer, theirs: Any, *, writes: bool) -> dict[str, int]:
-    """How many texts and pairs were found to have the same ids; `DataError` at the first that has others."""
+def compare_tokenizers(ours: Tokenizer, theirs: Any, auto: str) -> dict[str, int]:
+    """How many texts and pairs were found to have the same ids; `DataError` at the first that has others.
+
+    `auto` is the class that opens the model: one that reads joins texts by two, one that translates wants their end.
+    """
     for text in TEXTS:
-        _same(
-            f"the ids for {text[:30]!r}",
-            theirs(text, add_special_tokens=False)["input_ids"],
-            ours.encode(text).tolist(),
-        )
-    end = ours.special.end if writes or ours.special.end != ours.special.separate else None
+        ids = ours.encode(text).tolist()
+        _same(f"the ids for {text[:30]!r}", theirs(text, add_special_tokens=False)["input_ids"], ids)
+        if auto == TEXT_TO_TEXT:
+            called = theirs(text)
+            _same(f"the ids for {text[:30]!r} with its end", called["input_ids"], [*ids, ours.end])
+            _same("the inputs of a model", sorted(called), ["attention_mask", "input_ids"])
+    reads = auto not in (CAUSAL, TEXT_TO_TEXT)
+    end = None if reads and ours.special.end == ours.special.separate else ours.special.end
     for role, name in ROLES.items():
         expected = end if role == "end" else getattr(ours.special, role)
+        if role == "pad" and auto == TEXT_TO_TEXT and expected is None:
+            expected = end
         if role == "end" or expected is not None:
             _same(f"the {name}", getattr(theirs, f"{name}_id"), expected)
-    return {"texts_tokenised": len(TEXTS)} | ({} if writes else _compare_pairs(ours, theirs))
+    return {"texts_tokenised": len(TEXTS)} | (_compare_pairs(ours, theirs) if reads else {})
 
 
 def _compare_pairs(ours: Tokenizer, theirs: Any) -> dict[str, int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from weft.errors import UnsupportedError
-from weft.models import BERTConfig, ModelConfig, layout_for
+from weft.models import BERTConfig, ModelConfig, T5Config, TransformerConfig, layout_for
 from weft.models.bert import ClassesConfig, MaskedConfig
 
 FIRST_USE = {  # what to try first with a run of each task
     "generate": 'weft generate {path} "Once upon a time"',
     "fill": 'weft fill {path} "The [MASK] of the day"',
     "classify": 'weft classify {path} "a text of yours"',
+    "translate": 'weft translate {path} "a text of yours"',
     "read": 'weft embed {path} "a text of yours"',
 }
 
@@ -26,6 +27,8 @@ def use_of(task: str, config: ModelConfig) -> str:
 
 def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors of text, and a place to begin from."""
+    if isinstance(config, TransformerConfig | T5Config):
+        return "translate"
     if not isinstance(config, BERTConfig):
         return "generate"
     if isinstance(config.head, ClassesConfig):

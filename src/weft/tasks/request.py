@@ -27,7 +27,7 @@ DEVICES: dict[str, Callable[[], bool]] = {
     "cuda": torch.cuda.is_available,
     "mps": torch.backends.mps.is_available,
 }
-COLUMNS = ("text", "pair", "label", "pairs")
+COLUMNS = ("text", "pair", "label", "pairs", "source", "target")
 LENGTHS = ("minutes", "steps", "epochs")
 PLANNED = ("width", "depth", "max_length", "attention.heads")  # of a model that is named by its family alone
 
@@ -58,6 +58,8 @@ class Request:
     pair: str | None = None
     label: str | None = None
     pairs: str | None = None
+    source: str | None = None
+    target: str | None = None
     start: str | None = None
     freeze: int | str | None = None
     sample: str | None = None
@@ -169,7 +171,8 @@ def make_request(
     if not asked.get("data"):
         raise ConfigError("no data was given", expected="text files, a folder, or demo", advice="weft train demo")
     said = {key: value for key, value in changes.items() if key not in _LIFTED}
-    named = task or recipe.task or task_of(asked["data"])
+    columns = {*asked, *(key.removeprefix("data.") for key in (*recipe.settings, *said))}
+    named = task or recipe.task or task_of(asked["data"], columns)
     return Request(**asked, task=named, recipe=recipe.without(*_LIFTED), changes=said)
 
 

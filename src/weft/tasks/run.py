@@ -121,6 +121,14 @@ class Run:
             )
         return Tokenizer.load(self.directory.tokenizer_file)
 
+    @functools.cached_property
+    def source_tokenizer(self) -> Tokenizer:
+        """That of the texts it reads; mostly the same."""
+        if self.folder is not None:
+            return self.folder.read_source_tokenizer() or self.tokenizer
+        file = self.directory.source_tokenizer_file
+        return Tokenizer.load(file) if file.exists() else self.tokenizer
+
     @property
     def has_tokenizer(self) -> bool:
         """Whether there is a tokenizer: models from elsewhere may come without."""
@@ -137,7 +145,7 @@ class Run:
         except ConfigError as error:
             raise DataError(f"{where}: {error}") from None
         if not self.is_imported or self.has_tokenizer:
-            check_model(config, self.tokenizer, where)
+            check_model(config, self.tokenizer, where, self.source_tokenizer)
         if self.folder is not None:
             return config.with_weights(self.folder.read_weights()).eval()
         weights = {name: t.to(torch.float32, copy=True) for name, t in self.directory.read_model().items()}
@@ -204,6 +212,10 @@ class Run:
             from weft.tasks.classifying import Classifier
             from weft.tasks.filling import evaluate_fill
 
+            if self.task == "translate":
+                from weft.tasks.translating import Translator
+
+                return Translator(self).evaluate(*data)
             return Classifier(self).evaluate(*data) if self.task == "classify" else evaluate_fill(self, *data)
         source = read_source(DataConfig(train=data)) if data else self._source()
         corpus, measured_on = source.validation, "validation"
@@ -272,6 +284,25 @@ class Run:
                 f"{self.directory.path} is a {self.model_config.kind}: it writes, and does not read in both directions",
                 expected="a bert, from weft train fill or from Hugging Face",
             )
+
+    def check_translates(self) -> None:
+        """Refuse a model that does not write one text from another."""
+        if purpose(self.model_config) != "translate":
+            raise UnsupportedError(
+                f"{self.directory.path} is a {self.model_config.kind}: it does not write one text from another",
+                expected="a transformer or a t5, from weft train translate or from Hugging Face",
+            )
+
+    def translate(self, texts: str | Sequence[str], **settings: Any) -> Any:
+        """What the run writes for a text, or for each in a list: a `Translation` with `.text`, `.score` and `.others`.
+
+        `settings`: beams (4), alpha (1.0), best (1: how many of each), max_tokens; or temperature, top_k, top_p, min_p
+        and seed to draw instead of searching.
+        """
+        from weft.tasks.translating import TranslationConfig, Translator
+
+        found = Translator(self).translate([texts] if isinstance(texts, str) else texts, TranslationConfig(**settings))
+        return found[0] if isinstance(texts, str) else found
 
     def classify(self, texts: str | Sequence[Any]) -> Any:
         """What the run says of a text, or of each in a list; pairs are tuples of two texts.

@@ -12,7 +12,7 @@ from weft.tasks.sources import DataConfig
 from weft.text import TokenizerConfig
 from weft.training import TrainingConfig
 
-HOMES = ("generate", "fill", "classify")  # tasks that exist, each a file of this folder
+HOMES = ("generate", "fill", "classify", "translate")  # tasks that exist, each a file of this folder
 
 
 class RunConfig(Config):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from weft.config import Config, Share, Size
+from weft.data.sides import holds_pairs
 from weft.data.table_files import is_table
+from weft.data.tables import head_of
 from weft.errors import ConfigError, DataError
 from weft.text import Corpus, demo_text
 
@@ -113,10 +115,21 @@ def short_name(paths: Sequence[str]) -> str:
     return Path(paths[0]).stem or "text"
 
 
-def task_of(paths: Sequence[str]) -> str:
-    """What one probably wants to do with these data: tables are classified, texts are gone on with."""
-    plain = all(Path(path).suffix.lower() == ".txt" for path in paths)
-    return "classify" if are_tables(paths) and not plain else "generate"
+def task_of(paths: Sequence[str], columns: Collection[str] = ()) -> str:
+    """What one probably wants to do with these data: texts are gone on with, tables of labelled texts are classified.
+
+    Two columns of free text and no label are translated; so are `columns` that only translating has.
+    """
+    if not are_tables(paths) or all(Path(path).suffix.lower() == ".txt" for path in paths):
+        return "generate"
+    if {"source", "target"} & set(columns):
+        return "translate"
+    if {"text", "pair", "label"} & set(columns):
+        return "classify"
+    try:
+        return "translate" if holds_pairs(head_of(paths[0])) else "classify"
+    except DataError:  # which is told when it is read
+        return "classify"
 
 
 def are_tables(paths: Sequence[str]) -> bool:

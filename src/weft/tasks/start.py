@@ -29,6 +29,7 @@ class Start:
     model: ModelConfig
     tokenizer: Tokenizer
     weights: dict[str, Tensor]
+    source_tokenizer: Tokenizer | None = None  # of what it reads, if that is another
 
     def build(self, config: ModelConfig) -> nn.Module:
         """A model with these weights; its settings may differ (dropout, attention kind) as far as they fit.
@@ -66,4 +67,5 @@ def read_start(path: str, check: Callable[[Run], None] | None = None) -> Start:
     if check is not None:
         check(run)
     weights = {name: p.detach() for name, p in run.model.named_parameters()}
-    return Start(path, run.model_config, run.tokenizer, weights)
+    source = None if run.source_tokenizer is run.tokenizer else run.source_tokenizer
+    return Start(path, run.model_config, run.tokenizer, weights, source)

@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from weft.checkpoints import RunDirectory
 from weft.config import Config
 from weft.cost import cost_of
 from weft.errors import ConfigError, did_you_mean
-from weft.models import BERTConfig, GPTConfig, ModelConfig, preset
+from weft.models import ModelConfig, preset
 from weft.tasks import planning
 from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
@@ -74,13 +75,14 @@ class Prepared(ABC):
 
     def seconds_at_end(self) -> float:
         """Forward alone is a third of a step; shapes are large, so the speed is that of plain products."""
-        cost = cost_of(self._sized(), batch=1, length=self.length)
+        cost = cost_of(self.config.model, batch=1, length=self.length)
         return self.judged_tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
 
-    def common_facts(self, read: int, epochs: float) -> dict[str, Any]:
-        """What every plan says: tokenizer, model, memory for texts of `read` tokens, and how long."""
-        config, model, training = self.config, self._sized(), self.config.training
-        cost = cost_of(model, batch=training.batch, length=read)
+    def common_facts(self, read: int, epochs: float, texts: int | None = None) -> dict[str, Any]:
+        """What every plan says: tokenizer, model, memory for texts of `read` tokens (so many in a step), how long."""
+        config, training = self.config, self.config.training
+        model: Any = config.model
+        cost = cost_of(model, batch=training.batch if texts is None else texts, length=read)
         return {
             "tokenizer": self.tokenizer.kind,
             "vocab_size": self.tokenizer.vocab_size,
@@ -96,10 +98,6 @@ class Prepared(ABC):
             "epochs": round(epochs, 2),
             "minutes": training.minutes,
         }
-
-    def _sized(self) -> GPTConfig | BERTConfig:
-        assert isinstance(self.config.model, GPTConfig | BERTConfig)
-        return self.config.model
 
 
 class Task(ABC):
@@ -161,7 +159,7 @@ class Task(ABC):
         """Read the data and plan."""
 
     @abstractmethod
-    def reopen(self, config: Any, tokenizer: Tokenizer, report: Report) -> Prepared:
+    def reopen(self, config: Any, run: RunDirectory, report: Report) -> Prepared:
         """Read the data of a recorded plan again; a change in them is an error."""
 
 

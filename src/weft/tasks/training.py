@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ from weft.tasks.run import Run
 log = logging.getLogger(__name__)
 
 
-Given = Any  # a path, several, texts, tuples of a text and its label, or a data frame
+Given = Any  # a path, several, texts, tuples of a text and its label or target, or a data frame
 OPTIONS = tuple(Request.__dataclass_fields__.keys() - {"data", "task", "recipe", "changes", "started", "dry_run"})
 
 
@@ -34,9 +35,10 @@ def train(
 ) -> Run:
     """Train and return the run: `weft.train("generate", "book.txt", minutes=5)`.
 
-    `data` is a path, several paths, "demo", a list of texts, of (text, label) tuples, or a data frame; so are the
-    options `validation` and `test`. The other options are those of `weft train` (model, tokenizer, text, pair, label,
-    minutes, steps, epochs, seed, device, threads, out, freeze, and `start` for its --from).
+    `data` is a path, several paths, "demo", a list of texts, of (text, label) tuples, of (source, target) tuples to
+    translate, or a data frame; so are the options `validation` and `test`. The other options are those of `weft train`
+    (model, tokenizer, text, pair, label, source, target, minutes, steps, epochs, seed, device, threads, out, freeze,
+    and `start` for its --from).
     `config="recipe.toml"` gives all of that from a file, and `set={"model.width": 128}` sets anything else.
     """
     started = time.perf_counter()
@@ -45,8 +47,8 @@ def train(
             raise ConfigError(f"unknown option {name!r}", expected=f"one of {', '.join(sorted(OPTIONS))}")
     for name in ("validation", "test"):
         if options.get(name):
-            options[name] = _paths(options[name])
-    words = () if data is None else _paths(data)
+            options[name] = _paths(options[name], task)
+    words = () if data is None else _paths(data, task)
     request = make_request(words, options, task=task, config=config, changes=set)
     request.started = started
     run, _ = train_task(request, _log)
@@ -61,8 +63,8 @@ def _log(event: dict[str, Any]) -> None:
         log.debug("%s", event)
 
 
-def _paths(data: Given) -> tuple[str, ...]:
-    """Paths as they are; texts, labelled texts and data frames are written down first: a run can then be resumed."""
+def _paths(data: Given, task: str | None = None) -> tuple[str, ...]:
+    """Paths as they are; texts, tuples and data frames are written down first: a run can then be resumed."""
     if isinstance(data, str | Path):
         return (str(data),)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):  # a data frame
@@ -72,16 +74,22 @@ def _paths(data: Given) -> tuple[str, ...]:
     if not len(data):
         raise ConfigError("an empty list of data", expected="paths, texts, or (text, label) pairs")
     if all(isinstance(item, tuple) for item in data):
-        return (_written_table([_row(item) for item in data]),)
+        return (_written_table([_row(item, task) for item in data]),)
     if any(not isinstance(item, str | Path) for item in data):
         raise ConfigError("a list of other things than texts", expected="paths, texts, or (text, label) tuples")
     if all(isinstance(item, Path) or os.path.exists(item) for item in data):  # False for what is no name at all
         return tuple(str(item) for item in data)
+    if task == "translate":
+        raise ConfigError("a list of texts to translate", expected="(source, target) tuples, or paths that exist")
     return tuple(_written(str(item), ".txt") for item in data)
 
 
-def _row(item: tuple[Any, ...]) -> dict[str, Any]:
-    """(text, label), or (text, second text, label)."""
+def _row(item: tuple[Any, ...], task: str | None) -> dict[str, Any]:
+    """(text, label), or (text, second text, label); to translate, (source, target)."""
+    if task == "translate":
+        if len(item) != 2:
+            raise ConfigError(f"a tuple of {len(item)}", expected="(source, target)")
+        return dict(zip(("source", "target"), item, strict=True))
     if len(item) not in (2, 3):
         raise ConfigError(f"a tuple of {len(item)}", expected="(text, label) or (text, second text, label)")
     names = ("text", "label") if len(item) == 2 else ("text", "pair", "label")
@@ -94,8 +102,9 @@ def _written_table(rows: list[dict[str, Any]]) -> str:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Cells as JSON has them; numbers of numpy become plain ones."""
-    return {str(name): value.item() if hasattr(value, "item") else value for name, value in row.items()}
+    """Cells as JSON has them; numbers of numpy become plain ones, and not-a-number becomes nothing."""
+    plain = {str(name): value.item() if hasattr(value, "item") else value for name, value in row.items()}
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in plain.items()}
 
 
 def _written(text: str, suffix: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -11,13 +12,14 @@ from weft import __version__
 from weft.checkpoints import FORMAT, RunDirectory
 from weft.checkpoints.files import new_folder, write_json, write_tensors, write_text
 from weft.checkpoints.hugging_face import HuggingFaceFolder, fetch, is_remote_name, write_folder
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import BERTConfig, ModelConfig, layout_for
 from weft.models.bert import ClassesConfig
-from weft.tasks.certificate import certify
+from weft.tasks.certificate import Exported, certify
 from weft.tasks.model_card import imported_readme, model_card
 from weft.tasks.purpose import purpose
 from weft.tasks.run import Run
+from weft.tasks.translating import THOROUGH
 
 
 def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
@@ -43,9 +45,9 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
     with new_folder(Path(out)) as beside:
         about = {"format": FORMAT, "task": task, "model": run.model_config.to_dict()}
         origin = {"layout": folder.layout.name, "source": str(source), "weft": __version__}
-        write_json(beside / "config.json", about | {"origin": origin})
+        write_json(beside / "config.json", about | {"origin": origin | _ends(folder, task)})
         if folder.has_tokenizer:
-            run.tokenizer.save(beside / "tokenizer.json")
+            _save_tokenizers(run, RunDirectory(beside))
         write_tensors(beside / "model.safetensors", weights)
         write_text(beside / "README.md", imported_readme(Path(out), str(source), folder.layout, task))
     return {
@@ -61,12 +63,32 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
     }
 
 
+def _ends(folder: HuggingFaceFolder, task: str) -> dict[str, int]:
+    """The tokens that end and fill up a text; a tokenizer would know, but there may be none."""
+    if task != "translate":
+        return {}
+    given = {"end": next(iter(folder.end_ids), None), "pad": folder.settings.values.get("pad_token_id")}
+    return {role: number for role, number in given.items() if type(number) is int and number >= 0}
+
+
+def _save_tokenizers(run: Run, into: RunDirectory) -> None:
+    run.tokenizer.save(into.tokenizer_file)
+    source = run.source_tokenizer
+    if source is run.tokenizer:
+        return
+    if source.special_names != run.tokenizer.special_names:  # one file beside both says what they are called
+        raise UnsupportedError(
+            f"{run.directory.path} has two tokenizers, whose special tokens have different names", expected="the same"
+        )
+    source.save(into.source_tokenizer_file)
+
+
 def _import_notes(folder: HuggingFaceFolder, config: ModelConfig, task: str) -> list[str]:
     notes = []
     if folder.narrowed:
         notes.append(f"the weights were {folder.narrowed} and are now float32")
     if not folder.has_tokenizer:
-        what = "reads and writes" if task == "generate" else "reads"
+        what = "reads and writes" if task in ("generate", "translate") else "reads"
         notes.append(f"there is no tokenizer: the model {what} ids only")
     if task == "read":
         notes.append("it has no head for tokens or classes: it gives vectors, and training can begin from it")
@@ -88,10 +110,11 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
     run = Run(path)
     layout = layout_for(run.model_config)
     weights = dict(run.model.named_parameters())
-    tokenizer = run.tokenizer if run.has_tokenizer else None
+    exported, generation = _exported(run)
     left_out = layout.losses(run.model_config)
     with new_folder(target) as beside:
-        write_folder(beside, layout, run.model_config, weights, tokenizer)
+        tokenizers = exported.tokenizer, exported.source_tokenizer
+        write_folder(beside, layout, run.model_config, weights, *tokenizers, generation)
         write_text(beside / "README.md", model_card(target, run, layout, left_out))
         certificate = {
             "run": str(path),
@@ -102,7 +125,24 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
             "auto_class": layout.auto_class(run.model_config),
             "parameters": sum(p.numel() for p in weights.values()),
             "left_out": left_out,
-            **certify(run.model, run.model_config, tokenizer, HuggingFaceFolder(beside)),
+            **certify(exported, HuggingFaceFolder(beside)),
         }
         write_json(beside / "certificate.json", certificate)
     return certificate
+
+
+def _exported(run: Run) -> tuple[Exported, dict[str, Any]]:
+    """A run as it is exported; and, if it translates, what makes transformers' `generate` write as it does."""
+    tokenizer = run.tokenizer if run.has_tokenizer else None
+    exported = Exported(run.model, run.model_config, tokenizer)
+    if purpose(run.model_config) != "translate":
+        return exported, {}
+    told: dict[str, Any] = {"num_beams": THOROUGH.beams, "length_penalty": THOROUGH.alpha, "early_stopping": False}
+    if tokenizer is None:
+        end, pad = run.origin.get("end"), run.origin.get("pad")
+        ids = {} if end is None else {"eos_token_id": end, "pad_token_id": end if pad is None else pad}
+        return replace(exported, end=end), told | ids
+    search = THOROUGH.search(tokenizer, int(cast(Any, run.model_config).start))
+    never = {"bad_words_ids": [[token] for token in search.suppress]} if search.suppress else {}
+    source = None if run.source_tokenizer is tokenizer else run.source_tokenizer
+    return replace(exported, source_tokenizer=source, end=search.end, never=search.suppress), told | never

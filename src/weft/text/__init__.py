@@ -10,6 +10,7 @@ from weft.text.files import Document, find_documents
 from weft.text.special import SpecialTokens
 from weft.text.spelling import END
 from weft.text.tokenizer import Tokenizer
+from weft.text.unigram import UnigramConfig
 from weft.text.wordpiece import WordPieceConfig
 from weft.text.words import WordsConfig
 
@@ -23,6 +24,7 @@ __all__ = [
     "SpecialTokens",
     "Tokenizer",
     "TokenizerConfig",
+    "UnigramConfig",
     "WordPieceConfig",
     "WordsConfig",
     "demo_text",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 
 from weft.config import Choice
 from weft.errors import ConfigError, UnsupportedError
 from weft.text.cutting import short_pieces
 from weft.text.special import add_special, join_like_bert
-from weft.text.spelling import END, utf8
+from weft.text.spelling import END, code_points, utf8
 from weft.text.tokenizer import Tokenizer
 
 Progress = Callable[[int], None]
@@ -49,6 +51,14 @@ def for_the_engine(pieces: Iterable[str], progress: Progress | None) -> Iterator
     for piece in counted(pieces, progress):
         utf8(piece)
         yield from short_pieces(piece, 2048)
+
+
+def character_counts(texts: Sequence[str]) -> NDArray[np.int64]:
+    """How often each character of Unicode occurs: (0x110000,)."""
+    counts = np.zeros(0x110000, dtype=np.int64)
+    for start in range(0, len(texts), 512):
+        counts += np.bincount(code_points("".join(texts[start : start + 512])), minlength=len(counts))
+    return counts
 
 
 def finished(engine: tokenizers.Tokenizer, special: Sequence[str] = ()) -> Tokenizer:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
 SUFFIXES = (".txt", ".txt.gz")
+HARMLESS = 1 << 24  # bytes that a gzip file may unpack to, whatever its size
+TIMES = 200  # beyond, not more than so many times what was read of it: text shrinks to a third, a bomb to a thousandth
 MARKS = (  # longest first: the mark of UTF-32 begins with the one of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -55,12 +57,17 @@ class Document:
     def __repr__(self) -> str:
         return f"Document({self.name!r})"
 
-    def read(self) -> Iterator[str]:
-        """The clean text, a megabyte or so at a time; none of the pieces is empty."""
+    def read(self, *, translate: bool = True) -> Iterator[str]:
+        """The clean text, a megabyte or so at a time; none of the pieces is empty.
+
+        Without `translate`, line endings stay as they are; none of them is cut in two.
+        """
         if self.path is not None:
-            yield from _read_file(self.path)
+            yield from _read_file(self.path, translate)
             return
-        text = (self.text or "").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        text = (self.text or "").removeprefix("\ufeff")
+        if translate:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
         for start in range(0, len(text), CHUNK):
             yield text[start : start + CHUNK]
 
@@ -146,9 +153,20 @@ def _open(path: Path) -> io.BufferedIOBase:
 
 def _read(path: Path, file: io.BufferedIOBase, size: int) -> bytes:
     try:
-        return file.read(size)
+        data = file.read(size)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path} is a damaged gzip file", advice="copy or download it again") from None
+    if isinstance(file, gzip.GzipFile):
+        _refuse_bomb(path, file)
+    return data
+
+
+def _refuse_bomb(path: Path, file: gzip.GzipFile) -> None:
+    """A small file that unpacks to a huge one is refused while little of it is unpacked."""
+    unpacked, packed = file.tell(), file.fileobj.tell()  # type: ignore[union-attr]
+    if unpacked > max(HARMLESS, TIMES * packed):
+        given = f"{path} unpacks to more than {TIMES} times its size"
+        raise DataError(given, expected="text", advice="if it is meant like this, unpack it first: gunzip")
 
 
 def _refuse_binary(path: Path, head: bytes) -> None:
@@ -172,14 +190,14 @@ def _null_byte(path: Path, data: bytes, offset: int) -> DataError:
     return DataError(f"{path} is a binary file (a NUL at byte {place})", expected="plain text")
 
 
-def _read_file(path: Path) -> Iterator[str]:
-    """Decode strictly, piece by piece, with every line ending as a newline."""
+def _read_file(path: Path, translate: bool) -> Iterator[str]:
+    """Decode strictly, piece by piece; `translate` makes every line ending a newline."""
     try:
         with _open(path) as file:
             chunk = _read(path, file, CHUNK)
             _refuse_binary(path, chunk[:4096])
             mark, encoding = next((m for m in MARKS if chunk.startswith(m[0])), (b"", "utf-8"))
-            decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate=True)
+            decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate)
             offset, chunk = len(mark), chunk[len(mark) :]
             while chunk:
                 offset += len(chunk)

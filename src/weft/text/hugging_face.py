@@ -1,5 +1,5 @@
 """The tokenizer of a Hugging Face folder: `tokenizer.json`, or older files: GPT-2's `vocab.json` and `merges.txt`,
-BERT's `vocab.txt`."""
+BERT's `vocab.txt`, Marian's `source.spm`, `target.spm` and `vocab.json`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import DataError
+from weft.text.marian import is_marian, read_marian
 from weft.text.small_files import names_beside, read_limited, read_table, tokenizer_settings
+from weft.text.special import end_behind
 from weft.text.spelling import END
 from weft.text.tokenizer import Tokenizer
 from weft.text.wordpiece import READ_BY, read_vocabulary
+
+TARGET = "target_tokenizer"
+"""The folder of what a model writes, where it is spelled otherwise than what it reads, which is what others ask for."""
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -21,7 +26,12 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def read_folder(folder: Path, ends: Sequence[str | int] = ()) -> Tokenizer:
-    """Its tokenizer. What ends a text is told by name in the files beside it, else it is one of `ends`."""
+    """Its tokenizer: of two, that of what is written.
+
+    What ends a text is told by name in the files beside it, else it is one of `ends`.
+    """
+    if (folder / TARGET / "tokenizer.json").is_file():
+        return Tokenizer.load(folder / TARGET / "tokenizer.json", ends=ends)
     if (folder / "tokenizer.json").is_file():
         return _capitals_as_told(folder, Tokenizer.load(folder / "tokenizer.json", ends=ends))
     if not has_tokenizer(folder):
@@ -30,6 +40,8 @@ def read_folder(folder: Path, ends: Sequence[str | int] = ()) -> Tokenizer:
             expected="tokenizer.json, or vocab.json and merges.txt, or vocab.txt",
             advice="where transformers is installed: AutoTokenizer.from_pretrained(…).save_pretrained(…) writes one",
         )
+    if is_marian(folder):
+        return read_marian(folder)[0]
     if not (folder / "vocab.json").is_file():
         return read_vocabulary(folder, ends)
     settings = _from_old_files(folder)
@@ -38,6 +50,25 @@ def read_folder(folder: Path, ends: Sequence[str | int] = ()) -> Tokenizer:
     ids: dict[str, Any] = settings["model"]["vocab"]
     settings["added_tokens"] = [_special(name, ids[name]) for name in dict.fromkeys(ends) if name in ids]
     return Tokenizer.from_json(json.dumps(settings), name=str(folder / "vocab.json"), ends=ends, named=named)
+
+
+def read_source(folder: Path) -> Tokenizer | None:
+    """The tokenizer of what a model reads, if it is another than that of what it writes."""
+    if (folder / TARGET / "tokenizer.json").is_file():
+        return Tokenizer.load(folder / "tokenizer.json")
+    if is_marian(folder) and not (folder / "tokenizer.json").is_file():
+        return read_marian(folder)[1]
+    return None
+
+
+def json_with_end(tokenizer: Tokenizer) -> str:
+    """The text of a `tokenizer.json` that puts the end behind each text, as models that translate read it.
+
+    Only other programs do so: `encode` gives the same ids as ever.
+    """
+    settings = json.loads(tokenizer.to_json())
+    settings["post_processor"] = end_behind(tokenizer.end_name, tokenizer.end)
+    return json.dumps(settings, ensure_ascii=False, indent=2)
 
 
 def _capitals_as_told(folder: Path, tokenizer: Tokenizer) -> Tokenizer:

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from weft.text.spelling import BYTE_CHARACTERS, BYTE_NAMES, END, INSIDE
+from weft.text.spelling import (
+    BYTE_CHARACTERS,
+    BYTE_NAMES,
+    END,
+    INSIDE,
+    SPACE,
+    byte_fallback,
+    byte_level,
+    sentence_piece,
+    word_piece,
+)
 
 WORD_PATTERN = r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"
 """Words with the space before them, then marks, then what space is left; joined, they are the text again."""
 
 
 def kind_of(settings: Mapping[str, Any]) -> str:
-    """`characters`, `bytes`, `words`, `bpe`, `wordpiece`, or `other` for what follows none of our rules."""
+    """`characters`, `bytes`, `words`, `bpe`, `unigram`, `wordpiece`, or `other` for what follows none of our rules."""
     model, splitter = settings["model"], settings.get("pre_tokenizer")
     if _is_word_piece(settings):
         return "wordpiece"
-    if settings.get("normalizer") is not None or not _plain_bpe(model):
-        return "other"
     added = settings.get("added_tokens", [])
     only_end = [token["content"] for token in added[:1]] == [END] and all(token["special"] for token in added)
+    if only_end and _is_unigram(settings):
+        return "unigram"
+    if settings.get("normalizer") is not None or not _plain_bpe(model):
+        return "other"
     vocabulary, merges = model["vocab"], model["merges"]
     if splitter is None:
         if model["byte_fallback"] and only_end and not merges and _is_characters(vocabulary):
@@ -50,6 +62,21 @@ def _is_word_piece(settings: Mapping[str, Any]) -> bool:
     )
 
 
+def _is_unigram(settings: Mapping[str, Any]) -> bool:
+    """Our own rules: nothing is cleaned away, words keep their space, and the first 256 tokens are the bytes."""
+    model, splitter = settings["model"], settings.get("pre_tokenizer")
+    steps = [step.get("type") for step in (settings.get("decoder") or {}).get("decoders", [])]
+    return (
+        model.get("type") == "Unigram"
+        and bool(model.get("byte_fallback"))
+        and tuple(token for token, _ in model["vocab"][:256]) == BYTE_NAMES
+        and settings.get("normalizer") is None
+        and splitter is not None
+        and _splits_words([splitter])
+        and steps == ["ByteFallback", "Fuse"]
+    )
+
+
 def _plain_bpe(model: Mapping[str, Any]) -> bool:
     """A BPE model without chance, marks on sub-words, or an unknown token."""
     odd = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
@@ -69,6 +96,25 @@ def _is_bytes(vocabulary: Mapping[str, int]) -> bool:
 def decodes_bytes(settings: Mapping[str, Any]) -> bool:
     """Whether tokens are written with GPT-2's alphabet of bytes."""
     return (settings.get("decoder") or {}).get("type") == "ByteLevel"
+
+
+def spelling_of(settings: Mapping[str, Any]) -> Callable[[str], bytes]:
+    """The bytes of a token, by the rules of its file."""
+    if decodes_bytes(settings):
+        return byte_level
+    if settings["model"].get("type") == "WordPiece":
+        return word_piece
+    return sentence_piece if decodes_lines(settings) else byte_fallback
+
+
+def decodes_lines(settings: Mapping[str, Any]) -> bool:
+    """Whether a space is written as `▁`, as SentencePiece does."""
+    decoder = settings.get("decoder") or {}
+    steps = decoder.get("decoders", []) if decoder.get("type") == "Sequence" else [decoder]
+    replaced = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
+    return any(
+        step == replaced or (step.get("type"), step.get("replacement")) == ("Metaspace", SPACE) for step in steps
+    )
 
 
 def _splits_words(steps: list[Mapping[str, Any]]) -> bool:

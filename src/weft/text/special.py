@@ -10,7 +10,7 @@ import tokenizers
 from tokenizers import processors
 
 from weft.errors import ConfigError
-from weft.text.spelling import END
+from weft.text.spelling import BYTE_NAMES, END
 
 PAD, UNKNOWN, CLASSIFY, SEPARATE, MASK = BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {
@@ -22,6 +22,10 @@ ROLES = {
     "pad": "pad_token",
 }
 """What a special token is for, and what Hugging Face's files call it."""
+
+USUAL_END = "</s>"  # of T5, Marian and others
+SENTINEL = "<extra_id_{}>"  # T5's names of gaps
+LACKING = "<|lacking|>"  # ids from here on are pieces that the vocabulary does not have: unknown
 
 _USUAL = {"classify": (CLASSIFY,), "separate": (SEPARATE,), "mask": (MASK, "<mask>"), "pad": (PAD, "<pad>")}
 
@@ -51,7 +55,7 @@ def name_special(
 
     What `named` says counts if the token exists; a usual name counts if `tokenizer.json` marks the token as special,
     because otherwise it is a piece of text like any other. A text ends with the first of `ends` that exists, else
-    with the token that separates texts, as in BERT.
+    with the token that separates texts, as in BERT, else with `</s>`.
     """
     special = {token["content"] for token in settings.get("added_tokens") or [] if token.get("special")}
     found: dict[str, str] = {}
@@ -66,6 +70,7 @@ def name_special(
     names = {number: name for name, number in vocabulary.items()} if any(isinstance(e, int) for e in ends) else {}
     known = [end for end in (names.get(e, "") if isinstance(e, int) else e for e in ends) if end in vocabulary]
     known += [found["separate"]] if "separate" in found else []
+    known += [USUAL_END] if USUAL_END in special and USUAL_END in vocabulary else []
     if known:
         found["end"] = known[0]
     return found
@@ -75,7 +80,8 @@ def _unknown_of(model: Mapping[str, Any]) -> str:
     """What the scheme itself writes for text that it lacks; a file beside it may name a token that it never uses."""
     number = model.get("unk_id")
     if isinstance(number, int) and isinstance(model.get("vocab"), list):
-        return str(model["vocab"][number][0])
+        name = str(model["vocab"][number][0])
+        return "" if name in BYTE_NAMES else name  # with all the bytes nothing is unknown
     return str(model.get("unk_token") or "")
 
 
@@ -96,6 +102,22 @@ def mark_special(engine: tokenizers.Tokenizer, names: Sequence[str]) -> None:
     engine.add_special_tokens([tokenizers.AddedToken(name, special=True, normalized=False) for name in names])
 
 
+def sentinels_of(settings: Mapping[str, Any], vocabulary: Mapping[str, int]) -> list[int]:
+    """The ids of `<extra_id_0>`, `<extra_id_1>`, …, as far as there are any."""
+    special = {token["content"] for token in settings.get("added_tokens") or [] if token.get("special")}
+    found: list[int] = []
+    while (name := SENTINEL.format(len(found))) in special and name in vocabulary:
+        found.append(vocabulary[name])
+    return found
+
+
+def end_after(engine: tokenizers.Tokenizer, end: str = USUAL_END) -> None:
+    """Write into the file how a text ends, for other programs: `a </s>`, `a </s> b </s>`."""
+    engine.post_processor = processors.TemplateProcessing(
+        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, engine.token_to_id(end))]
+    )
+
+
 def join_like_bert(engine: tokenizers.Tokenizer, classify: str = CLASSIFY, separate: str = SEPARATE) -> None:
     """Write into the file how texts are joined, for other programs: `[CLS] a [SEP] b [SEP]`."""
     vocabulary = engine.get_vocab()
@@ -105,3 +127,21 @@ def join_like_bert(engine: tokenizers.Tokenizer, classify: str = CLASSIFY, separ
             pair=f"{classify}:0 $A:0 {separate}:0 $B:1 {separate}:1",
             special_tokens=[(classify, vocabulary[classify]), (separate, vocabulary[separate])],
         )
+
+
+def end_behind(end: str, number: int) -> dict[str, Any]:
+    """How `tokenizer.json` says that a text is followed by its end, for programs that ask the file."""
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    last = {"SpecialToken": {"id": end, "type_id": 0}}
+    return {
+        "type": "TemplateProcessing",
+        "single": [first, last],
+        "pair": [first, last, second, last],
+        "special_tokens": {end: {"id": end, "ids": [number], "tokens": [end]}},
+    }
+
+
+def puts_end_behind(processor: Any, end: str) -> bool:
+    """Whether this is all that a file does to a text alone."""
+    template = isinstance(processor, Mapping) and processor.get("type") == "TemplateProcessing"
+    return template and processor.get("single") == end_behind(end, 0)["single"]

@@ -1,7 +1,8 @@
 """How tokens are written down: the two ways in which `tokenizer.json` files spell raw bytes.
 
 Byte-level files (GPT-2 and many since) give each of the 256 bytes a visible character, so that every token
-is printable text. Byte-fallback files keep characters as they are and call single bytes `<0x00>` … `<0xFF>`.
+is printable text. Byte-fallback files keep characters as they are and call single bytes `<0x00>` … `<0xFF>`;
+those that come from SentencePiece write a space as `▁`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ Ids = NDArray[np.uint32]
 
 END = "<|endoftext|>"
 INSIDE = "##"  # before a WordPiece that goes on with a word
+SPACE = "▁"  # how SentencePiece writes a space
+HIDDEN = "\ufdd0"  # before a token that no text is cut into; Unicode keeps it free for such use
 BYTE_NAMES = tuple(f"<0x{value:02X}>" for value in range(256))
 
 
@@ -43,6 +46,11 @@ def byte_fallback(token: str) -> bytes:
     """The bytes of a token of a byte-fallback file."""
     value = _NAMED_BYTE.get(token)
     return token.encode() if value is None else bytes([value])
+
+
+def sentence_piece(token: str) -> bytes:
+    """The bytes of a token of a SentencePiece file."""
+    return byte_fallback(token.removeprefix(HIDDEN).replace(SPACE, " "))
 
 
 def word_piece(token: str) -> bytes:

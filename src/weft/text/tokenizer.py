@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.text.pairs import Joined, flat, join
-from weft.text.recognise import decodes_bytes, kind_of
+from weft.text.recognise import kind_of, spelling_of
 from weft.text.small_files import names_beside, read_limited
-from weft.text.special import ROLES, SpecialTokens, name_special
-from weft.text.spelling import BYTE_NAMES, END, CharacterTable, Ids, byte_fallback, byte_level, utf8, word_piece
+from weft.text.special import LACKING, ROLES, SpecialTokens, name_special, puts_end_behind, sentinels_of
+from weft.text.spelling import BYTE_NAMES, END, CharacterTable, Ids, utf8
 
 LARGEST_GAP = 4096  # ids that no token has; a file with more of them asks for memory, not for tokens
 
@@ -31,11 +31,12 @@ class Tokenizer:
     """A vocabulary and the rule that cuts text into it; `kind` is how it was made.
 
     Made by `TokenizerConfig.train`, or read from a `tokenizer.json`. Its own kinds are `characters`, `bytes`,
-    `words` and `bpe`, which give every text back exactly, and `wordpiece`, which loses spaces and, with `lowercase`,
-    capitals and accents; whatever else the engine can read is `other` and promises nothing either.
+    `words`, `bpe` and `unigram`, which give every text back exactly, and `wordpiece`, which loses spaces and, with
+    `lowercase`, capitals and accents; whatever else the engine can read is `other` and promises nothing either.
     `end_name` is the token that ends a text: ours is `<|endoftext|>`, other programs have others. `ends` are names or
     ids that may be it, the first that exists is. `special` has the ids of the other special tokens, as far as there
-    are any; `named` are names that they may have (`{"mask": ["<mask>"]}`).
+    are any; `named` are names that they may have (`{"mask": ["<mask>"]}`). `sentinels` are the ids of `<extra_id_0>`,
+    `<extra_id_1>`, …, which stand for gaps in T5; there are often none.
     """
 
     def __init__(
@@ -50,6 +51,9 @@ class Tokenizer:
         engine.encode_special_tokens = True  # what a person types is text, also when it looks like <|endoftext|>
         self._engine = engine
         self._vocabulary: dict[str, int] = engine.get_vocab(with_added_tokens=True)
+        beyond = self._vocabulary.get(LACKING)
+        if beyond is not None:
+            self._vocabulary = {name: number for name, number in self._vocabulary.items() if number < beyond}
         ids = self._vocabulary.values()
         self.vocab_size: int = max(ids, default=-1) + 1
         if len(set(ids)) != len(ids) or self.vocab_size > len(ids) + LARGEST_GAP:
@@ -64,9 +68,9 @@ class Tokenizer:
         self.end_name: str = self._names["end"]
         self.end: int = self._vocabulary[self.end_name]
         self.kind: str = kind_of(settings)
-        self._spell = byte_level if decodes_bytes(settings) else byte_fallback
-        if self.kind == "wordpiece":
-            self._spell = word_piece
+        self.sentinels: list[int] = sentinels_of(settings, self._vocabulary)
+        self._lacking = beyond is not None and self.special.unknown is not None
+        self._spell = spelling_of(settings)
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.kind}, vocab_size={self.vocab_size})"
@@ -96,7 +100,17 @@ class Tokenizer:
             for piece in pieces:
                 utf8(piece)  # names the character that has no UTF-8
             raise
-        return [np.array(encoding.ids, dtype=np.uint32) for encoding in encodings]
+        rows = [np.array(encoding.ids, dtype=np.uint32) for encoding in encodings]
+        if self._lacking:
+            rows = [np.where(row < self.vocab_size, row, np.uint32(self.special.unknown or 0)) for row in rows]
+        return rows
+
+    def pieces(self, text: str) -> list[str]:
+        """The stretch of the text that each id of `encode` stands for, as it is written there."""
+        if self._look_up is not None:
+            return [self.decode([number]) for number in self._look_up(text)]
+        encoding = self._engine.encode(text, add_special_tokens=False)
+        return [text[start:end] for start, end in encoding.offsets]
 
     def encode_with_mask(self, text: str, mask: str = "[MASK]") -> Ids:
         """The ids of a text in which the word `mask` is read as the mask token, wherever it stands.
@@ -114,7 +128,7 @@ class Tokenizer:
         pieces = text.split(mask)
         if added is not None and added.lstrip:  # a stranger's mask may take all the space around it
             pieces[:-1] = [piece.rstrip() for piece in pieces[:-1]]
-        elif self.kind in ("bpe", "words"):
+        elif self.kind in ("bpe", "unigram", "words"):
             pieces[:-1] = [piece.removesuffix(" ") for piece in pieces[:-1]]
         if added is not None and added.rstrip:
             pieces[1:] = [piece.lstrip() for piece in pieces[1:]]
@@ -161,7 +175,8 @@ class Tokenizer:
         for token, number in self._vocabulary.items():
             table[number] = self._spell(token)
         for number, added in self._engine.get_added_tokens_decoder().items():
-            table[number] = b"" if added.special else added.content.encode()
+            if number < self.vocab_size:
+                table[number] = b"" if added.special else added.content.encode()
         return table
 
     @cached_property
@@ -201,7 +216,7 @@ class Tokenizer:
     @cached_property
     def _single_bytes(self) -> NDArray[np.bool_]:
         """Which ids are bytes and not characters or words."""
-        if self.kind == "characters":
+        if self.kind in ("characters", "unigram"):
             named = np.zeros(self.vocab_size, dtype=bool)
             named[[self._vocabulary[name] for name in BYTE_NAMES]] = True
             return named
@@ -219,7 +234,7 @@ class Tokenizer:
         spelled = self._single_bytes[known]
         if not spelled.any():
             return 0.0
-        count = int(spelled.sum()) if self.kind == "characters" else self._spelled_words(known, spelled)
+        count = int(spelled.sum()) if self.kind in ("characters", "unigram") else self._spelled_words(known, spelled)
         return count / known.size
 
     def _spelled_words(self, known: NDArray[np.int64], spelled: NDArray[np.bool_]) -> int:
@@ -296,6 +311,8 @@ class Tokenizer:
         cleaning = settings.get("normalizer") or {}
         if cleaning.get("type") == "BertNormalizer" and cleaning["strip_accents"] is None:  # which is not `false` here
             cleaning["strip_accents"] = cleaning["lowercase"]
+        if puts_end_behind(settings.get("post_processor"), self.end_name):
+            settings["post_processor"] = None  # for other programs; here a text gets no token that was not asked for
         settings = _without_defaults(settings)
         if self.end_name != END:  # it stands between texts
             settings["end"] = self.end_name

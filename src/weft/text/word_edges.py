@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.text.recognise import decodes_bytes
-from weft.text.spelling import INSIDE, byte_fallback, byte_level
+from weft.text.recognise import spelling_of
+from weft.text.spelling import INSIDE
 from weft.text.tokenizer import Tokenizer
 
 _UNSPACED = (
@@ -51,15 +51,15 @@ class WordEdges:
         settings = json.loads(tokenizer.to_json())
         vocabulary, size = settings["model"]["vocab"], tokenizer.vocab_size
         if isinstance(vocabulary, list):  # Unigram: token and score, in the order of ids
-            vocabulary = {token: number for number, (token, _) in enumerate(vocabulary)}
+            vocabulary = {token: number for number, (token, _) in enumerate(vocabulary[:size])}
         bare = np.arange(size, dtype=np.uint32)
         inside, ending, blank = (np.zeros(size, dtype=bool) for _ in range(3))
         if settings["model"].get("type") == "WordPiece":
             for token, number in vocabulary.items():
                 inside[number] = token.startswith(INSIDE) and token != INSIDE
             return cls(inside, ~ending, blank, bare)
-        spell = byte_level if decodes_bytes(settings) else byte_fallback
-        spelled = {number: spell(token.replace("▁", " ")) for token, number in vocabulary.items()}
+        spell = spelling_of(settings)
+        spelled = {number: spell(token) for token, number in vocabulary.items() if number < size}
         known = {text: number for number, text in spelled.items()}
         for number, text in spelled.items():
             inside[number], ending[number] = _is_inside(text), _is_inside(text, last=True)

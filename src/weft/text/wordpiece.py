@@ -11,16 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from weft.config import Size
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.text.base import Progress, TokenizerConfig, for_the_engine
+from weft.text.base import Progress, TokenizerConfig, character_counts, for_the_engine
 from weft.text.small_files import names_beside, read_limited, tokenizer_settings
 from weft.text.special import BERT_NAMES, ROLES, UNKNOWN, add_special, join_like_bert, mark_special
-from weft.text.spelling import INSIDE, code_points
+from weft.text.spelling import INSIDE
 from weft.text.tokenizer import Tokenizer
 
 LONGEST_WORD = 100  # characters; BERT reads a longer word as unknown
@@ -112,9 +111,7 @@ def _alphabet(texts: Sequence[str], most: int) -> tuple[list[str], list[str]]:
     The engine would number the second in an order that changes from run to run, and break ties by these numbers: a
     pass of its own finds them, so that the same text always gives the same vocabulary.
     """
-    counts = np.zeros(0x110000, dtype=np.int64)
-    for start in range(0, len(texts), 512):
-        counts += np.bincount(code_points("".join(texts[start : start + 512])), minlength=len(counts))
+    counts = character_counts(texts)
     seen = _learned(texts, vocab_size=0)
     letters = [token for token in seen if len(token) == 1 and counts[ord(token)] > 1]
     letters = sorted(sorted(letters, key=lambda letter: (-counts[ord(letter)], letter))[:most])

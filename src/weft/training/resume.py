@@ -65,6 +65,8 @@ def capture_state(trainer: Trainer) -> Checkpoint:
     state = {"progress": asdict(trainer.progress), "metrics_bytes": size, "identity": trainer.identity}
     first = trainer.ranks.is_first
     tensors = {"model": unique_state(trainer.model, keep=first), "optimizer": optimizer_tensors(trainer, keep=first)}
+    if averaged := trainer.averaging.tensors():
+        tensors["average"] = averaged
     return Checkpoint(trainer.progress.step, tensors, state)
 
 
@@ -85,6 +87,7 @@ def restore_state(trainer: Trainer) -> bool:
     check_identity(checkpoint.state["identity"], trainer.identity)
     load_model_tensors(trainer, checkpoint.tensors["model"])
     load_optimizer_tensors(trainer, checkpoint.tensors["optimizer"])
+    trainer.averaging.restore(checkpoint.tensors.get("average", {}))
     for name, value in checkpoint.state["progress"].items():
         setattr(trainer.progress, name, value)
     trainer.log.rewind(checkpoint.state["metrics_bytes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 
 @dataclass
 class Schedule:
-    """Rises over the first share of the run, stays, and falls to zero over the last share.
+    """Rises over the first share of the run, stays, and falls to zero over the last share; or falls as
+    1/√step once it has risen (`inverse_sqrt`, Vaswani et al. 2017).
 
     The number of steps may change on the way: when the machine turns out slower or faster than measured
     ("plan": the rest of the curve is stretched over the new rest), or when a finished run is trained
@@ -19,6 +21,7 @@ class Schedule:
     steps: int
     warmup: float
     decay: float
+    inverse_sqrt: bool = False
     changes: list[tuple[int, int, bool]] = field(default_factory=list)  # (at step, new total, a new curve?)
 
     def apply(self, events: Sequence[dict[str, Any]]) -> None:
@@ -47,5 +50,7 @@ class Schedule:
         rest_after = 1 - self.progress(step)
         so_far = self.progress(step + 1)
         up = min(1.0, so_far / self.warmup) if self.warmup else 1.0
+        if self.inverse_sqrt:
+            return min(up, math.sqrt(self.warmup / so_far))
         down = min(1.0, rest_after / self.decay) if self.decay else 1.0
         return min(up, down)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from weft.checkpoints import RunDirectory
 from weft.errors import ConfigError, DataError
+from weft.training.averaging import Averaging
 from weft.training.distributed import ALONE, Ranks, shard, whole
 from weft.training.freezing import freeze
 from weft.training.pace import Pace
@@ -35,7 +36,8 @@ class Progress:
 
     step: int = 0
     tokens: int = 0
-    best: float = math.inf
+    best: float = math.inf  # the loss of the best weights
+    goal: float = -math.inf  # what they reach of the measure that decides
     best_step: int = 0
     since_best: int = 0
     finished: bool = False
@@ -57,7 +59,8 @@ class Trainer:
     samples(numbers)    the batch with these sample numbers, as a tensor or anything with `.to(device)`
     loss(model, batch)  a summed loss, how many terms it has, and perhaps its parts by name: for the log, the
                         (summed loss, right answers, terms) of each
-    evaluate()          metrics of the held-out part; `validation_loss` decides which weights are best
+    evaluate()          metrics of the held-out part; `decides` names the one by which weights are best: the loss,
+                        or one of which more is better
     on_step(values)     told after every step, for a progress bar
     """
 
@@ -73,10 +76,11 @@ class Trainer:
         on_step: Callable[[dict[str, Any]], None] | None = None,
         ranks: Ranks = ALONE,
         pace: Pace | None = None,
+        decides: str = "validation_loss",
     ) -> None:
         self.model, self.settings, self.run, self.ranks = model, settings, run, ranks
         self.samples, self.loss, self.evaluate, self.on_step = samples, loss, evaluate, on_step
-        self.pace = pace
+        self.pace, self.decides = pace, decides
         self.identity: dict[str, Any] = {}  # what the run is: a checkpoint of another one is refused
         self.saves_start = False  # the weights came from elsewhere: the first checkpoint is of step 0
         self.device = torch.device(settings.device)
@@ -88,10 +92,13 @@ class Trainer:
         freeze(model, settings.freeze)
         self.optimizer = settings.optimizer.build(model)
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
-        self.schedule = Schedule(settings.steps, settings.warmup, settings.decay)
+        self.schedule = Schedule(
+            settings.steps, settings.warmup, settings.decay, inverse_sqrt=settings.schedule == "inverse-sqrt"
+        )
         self.schedule.apply(run.events())
         self.progress = Progress()
         self.params = [p for p in model.parameters() if p.requires_grad]
+        self.averaging = Averaging(model, settings.average)
         self.log = Log(run, enabled=ranks.is_first)
 
     def train(self) -> Outcome:
@@ -207,18 +214,21 @@ class Trainer:
 
     def _evaluate(self) -> dict[str, float]:
         self.model.eval()
-        with torch.no_grad():
-            metrics = self.evaluate()
         progress = self.progress
-        progress.metrics = metrics
-        if metrics["validation_loss"] < progress.best:
-            progress.best, progress.best_step, progress.since_best = metrics["validation_loss"], progress.step, 0
-            progress.best_metrics = metrics
-            state = unique_state(self.model, keep=self.ranks.is_first)
-            if self.ranks.is_first:
-                self.run.write_model(state)
-        else:
-            progress.since_best += 1
+        with self.averaging.applied():
+            with torch.no_grad():
+                metrics = self.evaluate()
+            progress.metrics = metrics
+            loss = metrics["validation_loss"]
+            goal = -loss if self.decides == "validation_loss" else metrics[self.decides]
+            if goal > progress.goal or (goal == progress.goal and loss < progress.best):
+                progress.best, progress.goal, progress.best_step, progress.since_best = loss, goal, progress.step, 0
+                progress.best_metrics = metrics
+                state = unique_state(self.model, keep=self.ranks.is_first)
+                if self.ranks.is_first:
+                    self.run.write_model(state)
+            else:
+                progress.since_best += 1
         return metrics
 
     def _decide_pace(self) -> None:
