@@ -176,7 +176,7 @@ MUTANTS = [
     reading("numbers without their mean", "tasks/classifying.py", "(data.deviation, data.mean)", "(data.deviation, 0.0)", "classify"),
     reading("other classes keep the head", "tasks/start.py", "if not name.startswith(\"classes.\")}", "if True}", "classify"),
     reading("the length is not recorded", "tasks/classify.py", "data=tables.config.override({\"length\": length})", "data=tables.config", "classify"),
-    reading("held-out text by the seed of training", "tasks/fill.py", "self.made_from(part, JUDGED_SEED)", "self.made_from(part, self.config.training.seed)", "fill"),
+    reading("held-out text by the seed of training", "tasks/fill_training.py", "self.made_from(part, JUDGED_SEED)", "self.made_from(part, self.config.training.seed)", "fill"),
     reading("pairs may change", "tasks/fill.py", "if config.data.fingerprint.partition(\"|\")[2] != source.config.fingerprint.partition(\"|\")[2]:", "if False:", "fill"),
     reading("processes name different parts", "objectives/pretraining.py", "asked = {name: row.questions.get(name, none) for name in config.questions}", "asked = row.questions", "fill"),
     reading("sums of parts are not shared", "training/sums.py", "self.parts = {name: sums[2 + 3 * n : 5 + 3 * n].tolist() for n, name in enumerate(names)}", "pass", "fill"),

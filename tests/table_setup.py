@@ -26,6 +26,11 @@ SIZES = [
     "training.batch=16", "training.micro_batch=10", "training.optimizer.kind=adamw",
     "training.optimizer.learning_rate=0.01", "training.warmup=0.1", "training.decay=0.5",
 ]  # fmt: skip
+PAIR_SIZES = [
+    "model.width=16", "model.depth=1", "model.attention.heads=2", "model.max_length=24", "model.dropout=0.1",
+    "training.batch=2", "training.micro_batch=1", "objective.batch_tokens=150", "training.optimizer.learning_rate=0.05",
+    "training.optimizer.embedding_rate=0.03", "training.warmup=0.1", "training.decay=0.5",
+]  # fmt: skip
 EVERY = ["training.evaluate_every=7", "training.checkpoint_every=5"]
 
 
@@ -135,6 +140,12 @@ def fill_words(data: Sequence[str] | str, out: str, steps: int, *more: str) -> l
     return ["train", "fill", *paths, "--tokenizer", "wordpiece", *_ending(out, steps), *more]
 
 
+def translate_words(data: Sequence[str] | str, out: str, steps: int, *more: str) -> list[str]:
+    paths = [data] if isinstance(data, str) else list(data)
+    words = ["train", "translate", *paths, "--steps", str(steps), "--out", out, "--threads", "1"]
+    return [*words, *sets(*PAIR_SIZES), *more]
+
+
 def _ending(out: str, steps: int) -> list[str]:
     return ["--steps", str(steps), "--out", out, "--threads", "1", *sets(*SIZES)]
 
@@ -184,9 +195,11 @@ class Desk:
         write_numbers(path / "number.csv")
         write_pairs(path / "pairs.csv")
         write_book(path / "book.txt")
+        write_pairs_table(path / "reversals.tsv", 64)
 
     def run(self, kind: str) -> Path:
-        """single, several, number or pairs: a classifier; masked or questions: they fill in or know pairs; writer."""
+        """single, several, number or pairs: a classifier; masked or questions: they fill in or know pairs; writer;
+        translator, same or joint: they write words backwards, with the memory of that name."""
         path = self.path / "runs" / kind
         if not path.exists():
             here(*self._words(kind, str(path)), cwd=self.path)
@@ -195,6 +208,11 @@ class Desk:
     def _words(self, kind: str, out: str) -> list[str]:
         if kind == "writer":
             return [*train_words("book.txt", out, 5)]
+        if kind in ("translator", "same", "joint"):
+            sizes = ["model.width=32", "model.dropout=0", "objective.batch_tokens=600", "objective.respelling=0"]
+            memory = [] if kind == "translator" else [f"model.memory={kind}", "model.depth=2"]
+            more = sets(*sizes, *memory, "objective.smoothing=0", "training.evaluate_every=8")
+            return translate_words("reversals.tsv", out, 24, *more)
         if kind in ("masked", "questions"):
             tasks = "masked" if kind == "masked" else "next-sentence,sentence-order"
             return fill_words("book.txt", out, 40, *sets(f"objective.tasks={tasks}", "training.evaluate_every=20"))

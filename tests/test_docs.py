@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+import table_setup
 import training_setup
 import weft
 from conformance import attention_checks
 from weft.blocks import AttentionConfig
 from weft.checkpoints.hugging_face import write_folder
-from weft.models import BERTConfig, layout_for, preset
+from weft.models import BERTConfig, TransformerConfig, layout_for, preset
 from weft.text import TokenizerConfig
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,6 +62,7 @@ def test_snippets_run(page, desk, monkeypatch):
     if "runs/book" in page.read_text(encoding="utf-8"):
         quick("generate", "book.txt", out="runs/book")
     put_bert(page, desk)
+    put_marian(page, desk)
     with menu_as_it_was():
         execute(page)
 
@@ -108,10 +110,14 @@ def reviews(count, seed, copied=""):
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with a book and two tables in it, as the pages assume."""
+    """A folder with a book, tables and pairs of texts in it, as the pages assume."""
     (tmp_path / "book.txt").write_text(training_setup.text(3000))
     (tmp_path / "reviews.csv").write_text(reviews(200, seed=1))
     (tmp_path / "reviews-test.csv").write_text(reviews(47, seed=2, copied=reviews(3, seed=1)))
+    table_setup.write_pairs_table(tmp_path / "pairs.tsv", 60)
+    for seed, name in enumerate(("train", "val", "test")):
+        table_setup.write_parallel(tmp_path, name, 60 if name == "train" else 8, seed)
+    (tmp_path / "sources.txt").write_text("the house\n\na story of it\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -128,11 +134,25 @@ def put_bert(page, desk):
     write_folder(folder, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
 
 
+def put_marian(page, desk):
+    """The same for a model that translates."""
+    if "models/marian" not in page.read_text(encoding="utf-8"):
+        return
+    tokenizer = TokenizerConfig.pick("bpe").train([training_setup.text(3000)])
+    sizes = {"vocab_size": tokenizer.vocab_size, "start": tokenizer.end, "width": 16, "depth": 1, "max_length": 64}
+    fields = preset("transformer-base")[1] | sizes | {"attention": {"kind": "softmax", "heads": 2}}
+    config = TransformerConfig(**fields)
+    folder = desk / "models" / "marian"
+    folder.mkdir(parents=True)
+    write_folder(folder, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
 def test_commands_work(page, desk):
     """All commands of a page, in order, in one folder; a run that the page takes for granted is there."""
     lines = list(commands(page))
     put_bert(page, desk)
+    put_marian(page, desk)
     if any("runs/book" in line for line, _ in lines) and not any("--out runs/book" in line for line, _ in lines):
         check_weft_line(small(["train", "book.txt", "--out", "runs/book"]), "", desk)
     for command, output in lines:

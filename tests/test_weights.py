@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from weft.errors import WeightsError
-from weft.weights import Change, Ignored, Row, Tied, WeightTable
+from weft.weights import Change, Computed, Ignored, Row, Tied, WeightTable
 
 TABLE = WeightTable(
     Row("wte.weight", "tokens.weight"),
@@ -127,6 +127,30 @@ def test_a_change_of_the_numbers_is_undone_bit_for_bit():
     assert table.carries("w") and not table.carries("mask")
     with pytest.raises(WeightsError, match="'stranger'"):
         table.carries("stranger")
+
+
+def test_a_vector_that_is_a_matrix_of_one_row_there():
+    table = WeightTable(Row("bias", "b", one_row=True))
+    foreign = table.write({"b": torch.arange(3.0)})
+    assert foreign["bias"].shape == (1, 3)
+    assert torch.equal(table.read(foreign, {"b": (3,)})["b"], torch.arange(3.0))
+    for wrong in (torch.ones(2, 3), torch.ones(1, 4), torch.ones(3, 1)):
+        with pytest.raises(WeightsError, match=r"expected \(1, 3\)"):
+            table.read({"bias": wrong}, {"b": (3,)})
+
+
+def test_numbers_that_are_computed_are_compared_and_not_written():
+    table = WeightTable(Row("a", "a"), Computed("fixed", (2, 3), lambda: torch.arange(6.0).view(2, 3)))
+    state, stored = {"a": torch.ones(1)}, torch.arange(6.0).view(2, 3)
+    assert table.write(state).keys() == {"a"} and table.carries("fixed")
+    for fine in (stored, stored + 0.009, torch.empty(2, 3, device="meta")):
+        assert table.read({"a": state["a"], "fixed": fine}, {"a": (1,)}).keys() == {"a"}
+    for wrong in (stored + 0.02, stored.flip(1), stored * torch.nan):
+        with pytest.raises(WeightsError, match="'fixed' holds other numbers"):
+            table.read({"a": state["a"], "fixed": wrong}, {"a": (1,)})
+    for shape in ((3, 2), (2, 4), (6,)):
+        with pytest.raises(WeightsError, match="'fixed' has shape"):
+            table.read({"a": state["a"], "fixed": torch.empty(shape, device="meta")}, {"a": (1,)})
 
 
 def test_shapes_can_be_checked_without_memory():

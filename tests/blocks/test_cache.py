@@ -289,6 +289,28 @@ def test_choosing_does_not_free_a_table_that_autograd_holds(choosing):
     (loss + after).backward()  # would fail: modified by an in-place operation
 
 
+def test_chosen_rows_that_autograd_holds_are_not_written_into():
+    cache, weight = KeyValueCache(), torch.ones(4, requires_grad=True)
+    cache.extend(*kv(6, rows=2))
+    cache.select(torch.tensor([1, 0]))
+    loss = (cache.key * weight).sum()  # a memory is read without being extended
+    cache.rewind(2)
+    with torch.no_grad():
+        cache.extend(*kv(1, rows=2))
+    loss.backward()  # would fail: modified by an in-place operation
+
+
+def test_chosen_rows_are_a_table_of_their_own():
+    cache = KeyValueCache()
+    cache.extend(*kv(6, rows=2))  # autograd may hold this one
+    cache.rewind(2)
+    with torch.no_grad():
+        cache.select(torch.tensor([1, 0]))
+        place = cache.key.data_ptr()
+        cache.extend(*kv(1, rows=2))
+    assert cache.key.data_ptr() == place
+
+
 @pytest.mark.parametrize("outside", [torch.enable_grad, torch.no_grad])
 def test_rows_of_a_cache_filled_in_inference_mode_can_be_chosen_outside(outside):
     module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(2, 6, 8)

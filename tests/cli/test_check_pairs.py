@@ -114,6 +114,7 @@ def test_piped_there_are_no_control_codes_and_no_long_lines(desk, width, monkeyp
         ("translate train.en train.de --source en", 2, "--source en without a table"),
         ("translate train.csv --label target", 2, "--label with pairs to translate"),
         ("classify label.csv --source text", 2, "--source with labelled texts"),
+        ("fill label.csv --source text", 2, "--source with labelled texts"),
         ("book.txt --target x", 1, "book.txt alone"),
         ("demo --target x", 2, "--target with a text"),
         ("train.csv --sorce source", 2, "--source"),

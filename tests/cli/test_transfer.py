@@ -11,7 +11,7 @@ import torch
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.hugging_face import write_folder
 from weft.cli.main import main
-from weft.models import BERTConfig, GPTConfig, layout_for, preset
+from weft.models import BERTConfig, GPTConfig, TransformerConfig, layout_for, preset
 from weft.text import TokenizerConfig
 
 
@@ -70,6 +70,24 @@ def test_there_and_back(weft, alone, tmp_path):
     assert code == 0 and "bits per byte" in out
     code, out, _ = weft("runs", ".")
     assert code == 0 and "imported" in out
+
+
+def test_a_model_that_translates_there_and_back(weft, alone, tmp_path):
+    tokenizer = TokenizerConfig.pick("characters").train(["the cat sat on the mat"])
+    sizes = {"vocab_size": tokenizer.vocab_size, "start": tokenizer.end, "width": 16, "depth": 1, "max_length": 24}
+    fields = preset("transformer-base")[1] | sizes | {"attention": {"kind": "softmax", "heads": 2}}
+    config = TransformerConfig(**fields)
+    run = RunDirectory.create(tmp_path / "run")
+    tokenizer.save(run.tokenizer_file)
+    run.write_model(dict(config.build().named_parameters()))
+    run.write_config({"task": "translate", "model": config.to_dict(), "origin": {"layout": "marian", "source": "a"}})
+    code, out, err = weft("export", "run", "hf")
+    assert code == 0 and err == "" and "as MarianMTModel." in out and "AutoModelForSeq2SeqLM" in out
+    code, out, _ = weft("import", "hf", "--out", "again")
+    assert code == 0 and "Imported hf (marian" in out and 'weft translate again "' in out
+    assert "weft evaluate again FILE.tsv" in (tmp_path / "again" / "README.md").read_text()
+    code, _, err = weft("generate", "again", "the cat")
+    assert code == 1 and "translate" in err and len(err.splitlines()) <= 3
 
 
 def a_bert(path, head):

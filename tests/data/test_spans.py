@@ -16,7 +16,7 @@ from pretraining_setup import marks as bert_marks
 from training_setup import text
 from weft.data import Sentences, SpanMarks, SpanRow, Spans, SpanSamples, tokenise_sentences
 from weft.data.chance import Chance
-from weft.data.spans import corrupted, restored
+from weft.data.spans import corrupted, restored, written_in
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.text import Corpus, Tokenizer, TokenizerConfig
 from weft.text.word_edges import WordEdges
@@ -164,6 +164,7 @@ def test_a_target_that_a_model_wrote_is_read_as_far_as_it_goes():
     assert read(ZERO, 11, ZERO - 1, 14) == [10, 11, 13, 14, 15]  # no last sentinel, no end
     assert read(ZERO - 1, 14) == [10, 13, 14, 15] and read() == [10, 13, 15]
     assert read(7, ZERO, 11, ZERO, 12, ZERO - 1, 14, END, 9) == [10, 11, 13, 14, 15]
+    assert written_in(np.array([7, ZERO, 11, ZERO, 12, ZERO - 2, END, 9]), MARKS) == {ZERO: [11], ZERO - 2: []}
 
 
 # -- chance -----------------------------------------------------------------------------------
@@ -196,8 +197,8 @@ def test_spans_have_three_tokens_on_average_and_many_lengths():
 
 
 def test_one_span_is_always_the_end_unless_it_may_be_anywhere():
-    ends = {tuple(source.tolist()) for source, _ in several(30, 200)}
-    free = {tuple(source.tolist()) for source, _ in several(30, 2000, Spans(anywhere=True))}
+    ends = {tuple(source.tolist()) for source, _ in several(30, 200, Spans(anywhere=False))}
+    free = {tuple(source.tolist()) for source, _ in several(30, 2000)}
     assert len(ends) == 1 and len(free) == 26  # behind each of the 26 tokens that are kept
 
 
@@ -251,10 +252,9 @@ def test_the_seed_changes_the_order_and_what_is_hidden():
 
 def test_a_pair_stays_what_it_is():
     """A run that is continued after an update must not meet other data."""
-    source, target = corrupted(stretch(40), MARKS, seed=3, number=12345)
-    assert (source.tolist(), target.tolist()) == expected_pair(
-        stretch(40), np.isin(np.arange(40), [12, 13, 14, 37, 38, 39])
-    )
+    for anywhere, hidden in ((True, [12, 13, 14, 22, 23, 24]), (False, [12, 13, 14, 37, 38, 39])):
+        source, target = corrupted(stretch(40), MARKS, Spans(anywhere=anywhere), seed=3, number=12345)
+        assert (source.tolist(), target.tolist()) == expected_pair(stretch(40), np.isin(np.arange(40), hidden))
 
 
 def test_another_epoch_hides_other_spans_in_another_order():

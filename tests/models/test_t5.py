@@ -126,6 +126,14 @@ def test_reading_looks_both_ways_and_writing_only_back():
     assert torch.equal(t5.states(target, memory)[:, :3], states[:, :3])
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_the_order_of_a_source_is_told(style):
+    """Read backwards, a source gives other states; without positions the same ones backwards."""
+    t5, source = model(style), torch.randint(50, (1, 9))
+    same = torch.allclose(t5.encode(source.flip(1)).states.flip(1), t5.encode(source).states, atol=1e-9)
+    assert same == (style in ("positions none", "positions alibi"))  # ALiBi's distances have no sign
+
+
 def test_a_head_that_is_tied_and_one_that_is_not():
     states = torch.randn(2, 16, dtype=torch.float64)
     for style, scale in (("v1.0", 1 / 4), ("tied, unscaled", 1.0)):

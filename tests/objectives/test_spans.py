@@ -8,8 +8,8 @@ from weft.objectives import SpanConfig
 
 
 def test_settings_become_the_rule():
-    assert SpanConfig().spans == Spans() == Spans(0.15, 3.0, False)
-    assert SpanConfig.from_dict({"share": 0.3, "span": 5, "anywhere": True}).spans == Spans(0.3, 5.0, True)
+    assert SpanConfig().spans == Spans() == Spans(0.15, 3.0, True)
+    assert SpanConfig.from_dict({"share": 0.3, "span": 5, "anywhere": False}).spans == Spans(0.3, 5.0, False)
 
 
 @pytest.mark.parametrize(("field", "value"), [("share", 0), ("share", 1.5), ("span", 0.5)])

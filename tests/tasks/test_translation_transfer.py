@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 
 import pytest
 import tokenizers
@@ -42,7 +43,7 @@ T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_decoder_layers
 
 
 def their_tokenizer():
-    """As T5's and converted Marian's: pieces that carry their space, and the end put behind each text."""
+    """As T5's and converted Marian's: pieces that carry their space, and the end put after each text."""
     letters = ["</s>", "<unk>", *sorted({*"abcdefghijklmnopqrstuvwxyz.,!▁"}), "▁the", "▁cat", "at", "og", "<pad>"]
     engine = tokenizers.Tokenizer(models.Unigram([(piece, -float(len(piece) < 2)) for piece in letters], unk_id=1))
     engine.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -124,7 +125,7 @@ def opened(path):
     return model, transformers.AutoTokenizer.from_pretrained(path)
 
 
-def check_same(run, model, tokenizer):
+def check_same(run, model, tokenizer, beams=(1, 3)):
     """Logits and texts, from text to text, in both programs."""
     batch = tokenizer(SOURCES, padding=True, return_tensors="pt")
     assert [row[keep.bool()].tolist() for row, keep in zip(*batch.values(), strict=True)] == sources_of(run)
@@ -135,10 +136,9 @@ def check_same(run, model, tokenizer):
         expected = model(**batch, decoder_input_ids=target).logits
         found = run.model(batch["input_ids"], target, source_keep=batch["attention_mask"].bool())
     assert (found - expected).abs().max() < 1e-5 * max(1.0, float(expected.abs().max())) and expected.abs().max() > 0.1
-    end = run.tokenizer.end
-    for beams in (1, 3):
-        assert we_write(run, beams) == they_write(model, tokenizer, end, beams)
-    assert any(we_write(run, 1))
+    for count in beams:
+        found = we_write(run, count)
+        assert found == they_write(model, tokenizer, run.tokenizer.end, count) and any(found)
 
 
 # -- theirs -----------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_in_and_out_again(family, tmp_path):
     assert run.source_tokenizer is run.tokenizer and run.tokenizer.special.pad == run.model_config.start
     model.generation_config.bad_words_ids = [[run.model_config.start]]  # as Marian's own files say, and T5's do not
     check_same(run, model, tokenizer)
-    check_same(weft.load(tmp_path / "hf"), model, tokenizer)
+    check_same(weft.load(tmp_path / "hf"), model, tokenizer, beams=())
     assert "weft translate" in (tmp_path / "run" / "README.md").read_text()
 
     certificate = export_run(tmp_path / "run", tmp_path / "back")
@@ -165,7 +165,7 @@ def test_in_and_out_again(family, tmp_path):
     state, wanted = again.state_dict(), model.state_dict()
     assert state.keys() == wanted.keys() and all(torch.equal(state[name], wanted[name]) for name in state)
     assert again.config.eos_token_id == 0 and again.config.pad_token_id == run.model_config.start
-    check_same(run, again, exported)
+    check_same(run, again, exported, beams=[3])
     card = (tmp_path / "back" / "README.md").read_text()
     assert "pipeline_tag: translation\n" in card and "import AutoModelForSeq2SeqLM, AutoTokenizer" in card
 
@@ -185,6 +185,54 @@ def test_without_a_tokenizer_it_goes_both_ways(tmp_path):
     again = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back")
     for name in ("eos_token_id", "pad_token_id", "decoder_start_token_id"):
         assert getattr(again.generation_config, name) == getattr(model.generation_config, name)
+
+
+def put_sentence_pieces(folder):
+    """Marian's own files: a SentencePiece model for each side, over one vocabulary that lacks some pieces."""
+    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece trains the files")
+    lines = {"source": ["the cat sat on the mat", "a dog ran under the tree!", "x, and the dogs, cats and mats"]}
+    lines["target"] = ["le chat est sur le tapis", "un chien court sous l'arbre"]
+    pieces = {}
+    for side, texts in lines.items():
+        given = {"model_prefix": str(folder / side), "vocab_size": 50, "hard_vocab_limit": False, "minloglevel": 2}
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts * 5), **given)
+        (folder / f"{side}.model").rename(folder / f"{side}.spm")
+        model = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
+        pieces[side] = [model.id_to_piece(i) for i in range(3, model.get_piece_size())]
+    names = dict.fromkeys(["</s>", "<unk>", *pieces["source"], *pieces["target"][:-9], "<pad>"])
+    (folder / "vocab.json").write_text(json.dumps({name: number for number, name in enumerate(names)}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer"}))
+    return len(names)
+
+
+def test_marians_own_files(tmp_path):
+    """Two SentencePiece models in, two `tokenizer.json` out: what is read is what the folder opens with."""
+    folder = tmp_path / "hf"
+    folder.mkdir()
+    size = put_sentence_pieces(folder)
+    ids = {"vocab_size": size, "eos_token_id": 0, "pad_token_id": size - 1, "decoder_start_token_id": size - 1}
+    torch.manual_seed(2)
+    model = moved(transformers.MarianMTModel(transformers.MarianConfig(**MARIAN, **ids, forced_eos_token_id=None)))
+    model.generation_config.bad_words_ids = [[size - 1]]
+    model.save_pretrained(folder)
+    made = import_model(folder, tmp_path / "run")
+    assert made["tokenizer"] and (tmp_path / "run" / "source_tokenizer.json").exists()
+    with warnings.catch_warnings():  # it misses a package that cleans punctuation
+        warnings.simplefilter("ignore")
+        run, slow = weft.load(tmp_path / "run"), transformers.MarianTokenizer.from_pretrained(folder)
+    check_same(run, model, slow)
+    text = "un chien court sous le chat"
+    assert [*run.tokenizer.encode(text).tolist(), 0] == slow(text_target=text)["input_ids"]
+
+    certificate = export_run(tmp_path / "run", tmp_path / "back")
+    assert "pieces of text that the vocabulary lacks" in certificate["left_out"][0]
+    again, tokenizer = opened(tmp_path / "back")
+    check_same(run, again, tokenizer)
+    written = run.tokenizer.encode("le chat est sur").tolist()
+    # one vocabulary: either of them gives a text back
+    assert tokenizer.decode(written, skip_special_tokens=True) == run.tokenizer.decode(written)
+    folder = weft.load(tmp_path / "back")
+    assert folder.source_tokenizer.fingerprint == run.source_tokenizer.fingerprint
 
 
 # -- ours -------------------------------------------------------------------------------------
@@ -262,7 +310,7 @@ DAMAGE = {
     "another start": (changed("generation_config.json", decoder_start_token_id=3), "decoder_start_token_id = 3, not"),
     "another end": (changed("generation_config.json", eos_token_id=5), "eos_token_id = 5, not"),
     "never the likeliest": (changed("generation_config.json", bad_words_ids=[[n] for n in range(250)]), "other tokens"),
-    "no end behind a text": (changed("tokenizer.json", post_processor=None), "with its end"),
+    "no end after a text": (changed("tokenizer.json", post_processor=None), "with its end"),
     "no padding": (changed("tokenizer_config.json", pad_token="gone"), "the pad_token"),
     "segments": (
         changed("tokenizer_config.json", model_input_names=["input_ids", "token_type_ids", "attention_mask"]),
@@ -353,7 +401,7 @@ def test_two_tokenizers_with_other_names_are_not_imported(tmp_path):
     assert not (tmp_path / "again").exists()
 
 
-def test_files_that_put_the_end_behind_a_text_have_the_same_ids_and_fingerprint(tmp_path):
+def test_files_that_put_the_end_after_a_text_have_the_same_ids_and_fingerprint(tmp_path):
     run = a_run(tmp_path / "run")
     run.export(tmp_path / "hf")
     read = HuggingFaceFolder(tmp_path / "hf").read_tokenizer()

@@ -40,11 +40,12 @@ def test_special_tokens_come_after_the_others(kind):
     assert special.unseen_share(special.encode("Ω was")) == plain.unseen_share(plain.encode("Ω was"))
 
 
-# of the vocabularies as they were before there were special tokens: token files and runs refer to them
+# of the vocabularies as they were when each kind was new: token files and runs refer to them
 FINGERPRINTS = {
     "bpe": "8e17fb468d39ad51",
     "bytes": "1a6176965a7143f1",
     "characters": "b452eee649e6824c",
+    "unigram": "fe51c26260ff996c",
     "words": "bd039665197e4ca9",
 }
 
@@ -133,7 +134,7 @@ def test_a_gap_in_a_text(kind):
     ids = tokenizer.encode_with_mask("the [MASK] sat")
     assert ids.dtype == np.uint32 and (ids == mask).sum() == 1
     assert mask not in tokenizer.encode("the [MASK] sat")
-    before = "the" if kind in ("bpe", "words", "wordpiece") else "the "
+    before = "the" if kind in ("bpe", "unigram", "words", "wordpiece") else "the "
     assert ids.tolist() == [*tokenizer.encode(before), mask, *tokenizer.encode(" sat")]
     assert tokenizer.encode_with_mask("the ___ sat", mask="___").tolist() == ids.tolist()
     assert tokenizer.encode_with_mask("[MASK][MASK]").tolist() == [mask, mask]
@@ -142,7 +143,7 @@ def test_a_gap_in_a_text(kind):
     assert tokenizer.special.classify not in tokenizer.encode_with_mask("[CLS] [MASK] [SEP]")
 
 
-@pytest.mark.parametrize("kind", ["bpe", "words"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "words"])
 @pytest.mark.parametrize("text", ["the cat sat", "the  cat", "times;\ncat", "\t cat.", "cat"])
 def test_the_gap_is_where_the_token_was(kind, text):
     """What was masked in training is a token with its space: a question must look the same."""

@@ -43,7 +43,7 @@ exact_kind = pytest.mark.parametrize("kind", EXACT)
 
 
 def test_the_menu():
-    assert KINDS == ["bpe", "bytes", "characters", "wordpiece", "words"]
+    assert KINDS == ["bpe", "bytes", "characters", "unigram", "wordpiece", "words"]
     assert set(KINDS) - set(EXACT) == {"wordpiece"}
     with pytest.raises(ConfigError, match="did you mean 'characters'"):
         TokenizerConfig.pick("charcters")
@@ -215,7 +215,7 @@ def test_bpe_shrinks_and_grows():
     assert some.unseen_share(some.encode("unseen Ω")) == 0
 
 
-@pytest.mark.parametrize("kind", ["bpe", "words"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "words"])
 def test_a_vocabulary_that_cannot_hold_the_bytes(kind):
     with pytest.raises(ConfigError, match="at least 257"):
         TokenizerConfig.pick({"kind": kind, "vocab_size": 256})

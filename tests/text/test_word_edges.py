@@ -21,7 +21,7 @@ def words(tokenizer, text):
     return [tokenizer.decode(ids[a:b]) for a, b in pairwise(edges)]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "words", "characters", "bytes"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters", "bytes"])
 def test_words_are_put_together(kind):
     tokenizer = TokenizerConfig.pick(kind).train([TEXT], special=SPECIAL)
     assert words(tokenizer, TEXT[: TEXT.index(".") + 1]) == WANTED

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import options
 from weft.cli.train import TASKS
 from weft.errors import ConfigError, DataError, UnsupportedError
 
@@ -32,38 +33,40 @@ SIDE = re.compile(r"\.([a-z]{2,3}|source|target)([-_][a-z]{2,4})?")  # a languag
 TEXTS = {".txt", ".md", ".rst", ".log", ".tex", ".xml", ".htm", ".py"}  # which are none
 COLUMNS = {"table": ("text", "pair", "label"), "pairs": ("source", "target")}  # that name one, by kind of data
 
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[TASK] DATA…",
+        help="Text files or folders; tables: .csv, .tsv, .jsonl; two files of sources and targets; or demo",
+    ),
+]
+Validation = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE…", help="Text to hold out instead of the last tenth; or another table, or two files."),
+]
+Test = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE…", help="The table or the two files that results will be measured on."),
+]
+TextColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the texts are. Default: found")]
+PairColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the second texts are.")]
+LabelColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the labels are. Default: found")]
+TokenizerKind = Annotated[
+    str | None, typer.Option(help="How texts become tokens. Default: wordpiece for labelled texts, bpe for pairs")
+]
+
 
 def check(
-    data: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[TASK] DATA…",
-            help="Text files or folders; tables: .csv, .tsv, .jsonl; two files of sources and targets; or demo",
-        ),
-    ],
-    validation: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE…", help="Text to hold out instead of the last tenth; or another table, or two files."
-        ),
-    ] = None,
-    test: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE…", help="The table or the two files that results will be measured on."),
-    ] = None,
-    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the texts are. Default: found")] = None,
-    pair: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the second texts are.")] = None,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the labels are. Default: found")] = None,
-    source: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="translate: where the sources are. Default: first")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="translate: where the targets are. Default: second")
-    ] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option(help="How texts become tokens. Default: wordpiece for labelled texts, bpe for pairs")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    data: Words,
+    validation: Validation = None,
+    test: Test = None,
+    text: TextColumn = None,
+    pair: PairColumn = None,
+    label: LabelColumn = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    tokenizer: TokenizerKind = None,
+    as_json: options.OneObject = False,
 ) -> None:
     """Say what is in texts, a table or pairs before training: how much, labels, lengths, copies, leakage.
 
@@ -108,7 +111,7 @@ def _kind(words: Sequence[str], task: str | None, named: Collection[str]) -> str
     if list(words) == ["demo"]:
         return "text"
     for kind, columns in COLUMNS.items():
-        if set(columns) & set(named):
+        if set(columns) & set(named) and (kind == "table" or task is None):
             return kind
     if all(is_table(Path(word)) for word in words):
         return "pairs" if task is None and _holds_pairs(words[0]) else "table"
@@ -131,14 +134,14 @@ def _are_two_sides(words: Sequence[str]) -> bool:
     return len(words) == len(ends) == 2 and not ends & TEXTS and all(SIDE.fullmatch(end) for end in ends)
 
 
-def _refuse(options: dict[str, object]) -> None:
+def _refuse(given_options: dict[str, object]) -> None:
     """Options that mean nothing for a text."""
-    for name, given in options.items():
+    for name, given in given_options.items():
         if given:
             raise ConfigError(f"--{name} with a text", expected="a table: a .csv, .tsv or .jsonl file")
 
 
-# -- tables and pairs -----------------------------------------------------------------------------------
+# -- tables and pairs -------------------------------------------------------------------------
 
 
 def _check_labelled(parts: Parts, columns: Named, tokenizer: str | None, progress: Tell, task: str | None) -> Found:

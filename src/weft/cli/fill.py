@@ -13,7 +13,7 @@ from weft.cli import options
 from weft.cli.streams import groups, lines_from, open_run, output_to
 
 if TYPE_CHECKING:
-    from weft.tasks.filling import Filled
+    from weft.tasks.filled import Filled
 
 AT_ONCE = 64
 

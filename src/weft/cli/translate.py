@@ -22,7 +22,9 @@ AT_ONCE = 512  # lines of a file that are read and written together
 
 def translate(
     run: options.RunOrFolder,
-    text: Annotated[list[str] | None, typer.Argument(help="Texts to translate; - is stdin, a text on each line.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts to translate; - is stdin, a text on each line.")
+    ] = None,
     beams: Annotated[int, typer.Option(help="Texts kept in each step of the search; 1 is greedy.")] = 4,
     best: Annotated[int, typer.Option(help="How many texts to give for each, with their scores.")] = 1,
     alpha: Annotated[float, typer.Option(help="Scores are divided by length^alpha: more for longer texts.")] = 1.0,

@@ -1,7 +1,7 @@
 """Batches of pairs by a budget of tokens: long texts come few at a time, short ones many, and similar ones together.
 
 Which pairs stand in bunch n is a pure function of (seed, n): the lengths decide where the cuts are, once for all
-epochs; which of the pairs with the same lengths stand where is drawn anew in each.
+epochs; which of the pairs with about the same lengths stand where is drawn anew in each.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.chance import Chance
+from weft.data.chance import Chance, unit
 from weft.data.order import Shuffle, mixed
 from weft.errors import DataError
 
 Ids = NDArray[np.int64]
+BLUR = 3.0  # tokens by which targets may be out of order, so that a pair meets others in each epoch
 
 
 class ByTokens:
-    """Bunches of at most `tokens` tokens, counted with the padding that they need; a longer pair goes alone.
+    """Bunches of about `tokens` tokens, counted with the padding that they need; a longer pair goes alone.
 
     `lengths` is (N, 2): of each pair the tokens that are read and those that are written.
     """
@@ -45,10 +46,10 @@ class ByTokens:
         return self._order(epoch)[self.begins[bunch] : self.begins[bunch + 1]]
 
     def _order(self, epoch: int) -> Ids:
-        """All pairs by their lengths, equal ones in an order of this epoch's own."""
+        """All pairs by the lengths of their sources, and nearly by those of their targets."""
         if epoch not in self._sorted:
             drawn = Chance(self.seed).of(np.arange(len(self.lengths)), f"pairs of epoch {epoch}")
-            self._sorted = {epoch: np.lexsort((drawn, self.lengths[:, 1], self.lengths[:, 0]))}
+            self._sorted = {epoch: np.lexsort((self.lengths[:, 1] + BLUR * unit(drawn), self.lengths[:, 0]))}
         return self._sorted[epoch]
 
 

@@ -33,11 +33,11 @@ TASKS = (MASKED, NEXT, ORDER, INVERSION, ENTAILMENT)
 SHORTEST = 8  # tokens: three marks and something on both sides
 
 
-def check_tasks(tasks: Sequence[str]) -> None:
+def check_tasks(tasks: Sequence[str], known: Sequence[str] = TASKS) -> None:
     """Refuse what is no task, or nothing at all."""
     for task in tasks:
-        if task not in TASKS:
-            raise ConfigError(f"unknown task {task!r}", advice=did_you_mean(task, TASKS))
+        if task not in known:
+            raise ConfigError(f"unknown task {task!r}", advice=did_you_mean(task, known))
     if not tasks or len(set(tasks)) != len(tasks):
         raise ConfigError(f"tasks = {', '.join(tasks) or 'none'}", expected="at least one, and each once")
 

@@ -69,13 +69,13 @@ class Spans:
 
     share       of the tokens that are hidden
     span        tokens of a span, on average
-    anywhere    False: the last token is always hidden, as in T5's own code, so that a stretch with one span (up to 30
-                tokens) always loses its end; True: spans are anywhere behind the first token
+    anywhere    True: spans are anywhere behind the first token; False: the last token is always hidden, as in T5's
+                own code, so that a stretch with one span (up to 30 tokens) loses the same end in every epoch
     """
 
     share: float = 0.15
     span: float = 3.0
-    anywhere: bool = False
+    anywhere: bool = True
 
     def counts(self, lengths: NDArray[np.integer]) -> tuple[Ids, Ids]:
         """How many tokens are hidden in stretches of these lengths, and in how many spans.
@@ -197,11 +197,10 @@ def corrupted(
     return made.source, made.target
 
 
-def restored(source: NDArray[np.integer], target: NDArray[np.integer], marks: SpanMarks) -> Ids:
-    """The stretch from which a source and a target were made.
+def written_in(target: NDArray[np.integer], marks: SpanMarks) -> dict[int, list[int]]:
+    """What a target says of each sentinel in it; of one that a model wrote twice, the first counts.
 
-    A target that a model wrote may lack a sentinel, and then its gap stays empty; of one that it has twice, the first
-    counts. Nothing is read behind an end.
+    Nothing is read before the first sentinel or behind an end.
     """
     sentinels = set(marks.sentinels.tolist())
     gaps: dict[int, list[int]] = {}
@@ -212,6 +211,12 @@ def restored(source: NDArray[np.integer], target: NDArray[np.integer], marks: Sp
             gaps.setdefault(token, gap)
         else:
             gap.append(token)
+    return gaps
+
+
+def restored(source: NDArray[np.integer], target: NDArray[np.integer], marks: SpanMarks) -> Ids:
+    """The stretch from which a source and a target were made; a gap of which the target says nothing stays empty."""
+    sentinels, gaps = set(marks.sentinels.tolist()), written_in(target, marks)
     found: list[int] = []
     for token in _up_to(marks.end, source):
         found += gaps.get(token, []) if token in sentinels else [token]

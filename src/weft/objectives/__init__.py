@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from weft.objectives.pretraining import PretrainingBatch as PretrainingBatch
     from weft.objectives.pretraining import pretraining_loss as pretraining_loss
     from weft.objectives.spans import SpanConfig as SpanConfig
+    from weft.objectives.spans import spans_loss as spans_loss
 
 _HOME = {
     "ClassScores": "metrics",
@@ -57,6 +58,7 @@ _HOME = {
     "pretraining_loss": "pretraining",
     "several_macro_f1": "metrics",
     "several_scores": "metrics",
+    "spans_loss": "spans",
     "spearman": "metrics",
 }
 
@@ -83,6 +85,7 @@ __all__ = [
     "pretraining_loss",
     "several_macro_f1",
     "several_scores",
+    "spans_loss",
     "spearman",
 ]
 

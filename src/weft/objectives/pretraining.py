@@ -26,6 +26,7 @@ from weft.data.pretraining import ENTAILMENT, MASKED, TASKS, PretrainingRow, che
 from weft.errors import ConfigError
 from weft.models import HeadConfig, TextRow
 from weft.models.bert import MaskedConfig, PairsConfig, PretrainingConfig
+from weft.objectives.spans import SPANS, SpanConfig
 
 Part = tuple[Tensor, Tensor, int]
 """Of one task: the summed loss, how many answers were right, and how many there were."""
@@ -34,22 +35,48 @@ Part = tuple[Tensor, Tensor, int]
 class ObjectiveConfig(Config):
     """What is learned from text.
 
-    tasks           any of masked, next-sentence, sentence-order, inversion, entailment
+    tasks           a bert: any of masked, next-sentence, sentence-order, inversion, entailment; a t5: spans alone
     masked_share    of the tokens that are hidden; `whole_words`: with all tokens of their word
     pair_weight     what a pair counts beside a hidden token; None: masked_share · length, close to BERT's two means
+    spans           how much is hidden from a t5
     """
 
     tasks: tuple[str, ...] = (MASKED,)
     masked_share: Annotated[float, Between(0, 1, open=True)] = 0.15
     whole_words: bool = False
     pair_weight: Amount | None = None
+    spans: SpanConfig = SpanConfig()
+
+    @classmethod
+    def usual(cls, family: str) -> ObjectiveConfig:
+        """What a family learns when nobody says otherwise."""
+        return cls(tasks=(SPANS,)) if family == "t5" else cls()
 
     def check(self) -> None:
-        check_tasks(self.tasks)
+        check_tasks(self.tasks, (*TASKS, SPANS))
+        if SPANS in self.tasks and len(self.tasks) > 1:
+            raise ConfigError(
+                f"tasks = {', '.join(self.tasks)}", expected="spans alone, which a t5 learns, or the others without it"
+            )
         if self.pair_weight is not None and not self.questions:
             raise ConfigError(f"pair_weight = {self.pair_weight:g} without pairs", expected="a task with pairs")
         if self.pair_weight == 0 and MASKED not in self.tasks:
             raise ConfigError("pair_weight = 0 leaves nothing to learn", expected="a weight above 0")
+
+    def check_family(self, family: str) -> None:
+        """Refuse what this family cannot learn, and settings that would say nothing to it."""
+        writes = family == "t5"
+        if writes != (SPANS in self.tasks):
+            expected = "spans: a t5 writes what is missing" if writes else f"any of {', '.join(TASKS)}"
+            raise ConfigError(f"objective.tasks = {', '.join(self.tasks)} for a {family}", expected=expected)
+        nothing = ("masked_share", "whole_words", "pair_weight") if writes else ("spans",)
+        usual = ObjectiveConfig.usual(family)
+        for name in nothing:
+            if getattr(self, name) != getattr(usual, name):
+                raise ConfigError(
+                    f"objective.{name} for a {family}, which learns {', '.join(self.tasks)}",
+                    expected="objective.spans.share, .span or .anywhere" if writes else "--model t5 with it",
+                )
 
     @property
     def questions(self) -> tuple[str, ...]:

@@ -25,8 +25,13 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 
 
-UNITS = {"generate": "nats per token", "fill": "nats", "classify": "nats per text"}
-READ = {"generate": "tokens read", "fill": "questions answered", "classify": "texts read"}
+UNITS = {"generate": "nats per token", "fill": "nats", "classify": "nats per text", "translate": "nats per token"}
+READ = {
+    "generate": "tokens read",
+    "fill": "questions answered",
+    "classify": "texts read",
+    "translate": "tokens written",
+}
 
 
 def training_report(run: Path) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,70 +10,58 @@ import torch
 
 from weft.data.pretraining import ENTAILMENT, MASKED
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models import BERT, BERTConfig, TextRow
+from weft.models import BERT, BERTConfig, T5Config, TextRow
 from weft.models.bert import MaskedConfig
 from weft.objectives import ObjectiveConfig
+from weft.tasks.filled import Candidate, Filled, with_words
+from weft.tasks.filling_spans import SpanFiller
 from weft.tasks.purpose import purpose
 from weft.tasks.sources import are_tables
-from weft.text.spelling import INSIDE
 from weft.training import ALONE, TrainingConfig
 
 if TYPE_CHECKING:
-    from weft.tasks.fill import FillDataConfig
+    from weft.tasks.fill_texts import FillDataConfig
     from weft.tasks.run import Run
 
 MASK = "[MASK]"
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A token that may stand in a gap, as it reads."""
-
-    text: str
-    probability: float
-
-
-@dataclass(frozen=True)
-class Filled:
-    """A text with gaps, what may stand in each (the likeliest first), and the text with the best in all of them."""
-
-    text: str
-    gaps: list[list[Candidate]]
-    best: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        gaps = [[{"text": c.text, "probability": c.probability} for c in candidates] for candidates in self.gaps]
-        return {"text": self.text, "best": self.best, "gaps": gaps}
-
-
-def _with_words(text: str, mask: str, words: Sequence[str]) -> str:
-    """The text as it was written, with a word in each gap; a piece that goes on with a word stands close to it."""
-    first, *rest = text.split(mask)
-    found = first
-    for word, piece in zip(words, rest, strict=True):
-        if word.startswith(INSIDE):
-            found = found.rstrip() + word.removeprefix(INSIDE)
-        else:  # tokens of some schemes have the space before them
-            found = found.removesuffix(" ") + word if word.startswith(" ") and found else found + word
-        found += piece
-    return found
-
-
 class Filler:
-    """A run that fills in, opened."""
+    """A run that fills in, opened: a bert, gap by gap, or a t5, which writes all gaps together."""
 
     def __init__(self, run: Run) -> None:
         config = run.model_config
-        if not isinstance(config, BERTConfig) or not isinstance(config.head, MaskedConfig):
+        self._filled: Callable[[Sequence[str], int, str], list[Filled]]
+        if isinstance(config, T5Config):
+            self._filled = SpanFiller(run).filled
+        elif isinstance(config, BERTConfig) and isinstance(config.head, MaskedConfig):
+            self._filled = MaskFiller(run, config.max_length).filled
+        else:
             raise _refusal(run)
-        self.run, self.length = run, config.max_length
 
     def fill(self, texts: Sequence[str], *, top: int = 5, mask: str = MASK, strict: bool = True) -> list[Filled]:
         """What may stand where `mask` does, in each text; one without a gap is an error, or comes back as it is."""
         if top < 1:
             raise ConfigError(f"top = {top}", expected="at least 1")
-        return [self._fill(text, top, mask) if strict or mask in text else Filled(text, [], text) for text in texts]
+        if not mask:
+            raise ConfigError("mask = ''", expected="the word that marks a gap, such as [MASK]")
+        gappy = [text for text in texts if mask in text]
+        if strict and len(gappy) < len(texts):
+            text = next(text for text in texts if mask not in text)
+            raise DataError(f"no {mask} in {text[:60]!r}", expected=f"a text with a gap, such as 'The {mask} is blue.'")
+        found = iter(self._filled(gappy, top, mask))
+        return [next(found) if mask in text else Filled(text, [], text) for text in texts]
+
+
+class MaskFiller:
+    """A bert: the likeliest tokens of each gap."""
+
+    def __init__(self, run: Run, length: int) -> None:
+        self.run, self.length = run, length
+
+    def filled(self, texts: Sequence[str], top: int, mask: str) -> list[Filled]:
+        """What may stand where `mask` does, in each text."""
+        return [self._fill(text, top, mask) for text in texts]
 
     def _fill(self, text: str, top: int, mask: str) -> Filled:
         tokenizer, model = self.run.tokenizer, self.run.model
@@ -82,8 +69,6 @@ class Filler:
         special = tokenizer.special
         if special.classify is None or special.separate is None:
             raise UnsupportedError(f"the tokenizer of {self.run.directory.path} has no [CLS] and [SEP]")
-        if mask not in text:
-            raise DataError(f"no {mask} in {text[:60]!r}", expected=f"a text with a gap, such as 'The {mask} is blue.'")
         ids = tokenizer.encode_with_mask(text, mask).astype(np.int64)
         if len(ids) + 2 > self.length:
             raise DataError(
@@ -100,7 +85,7 @@ class Filler:
             [self._candidate(n, p) for n, p in zip(numbers, shares, strict=True)]
             for numbers, shares in zip(found.tolist(), chances.tolist(), strict=True)
         ]
-        return Filled(text, gaps, _with_words(text, mask, [candidates[0].text for candidates in gaps]))
+        return Filled(text, gaps, with_words(text, mask, [candidates[0].text for candidates in gaps]))
 
     def _special_ids(self) -> list[int]:
         """Tokens that stand for no text."""
@@ -115,7 +100,7 @@ class Filler:
 def _refusal(run: Run) -> UnsupportedError:
     return UnsupportedError(
         f"{run.directory.path} does not fill in",
-        expected="a run of weft train fill with masked words, or a BERT for them from Hugging Face",
+        expected="a run of weft train fill with masked words or spans, or a BERT or T5 for them from Hugging Face",
     )
 
 
@@ -124,7 +109,8 @@ def evaluate_fill(run: Run, *data: str) -> dict[str, Any]:
 
     A run that only learned about pairs is measured too. Other text has no labelled pairs: entailment is left out.
     """
-    from weft.tasks.fill import FillConfig, Pretraining, read_fill_source, read_texts
+    from weft.tasks.fill import training_of
+    from weft.tasks.fill_texts import FillConfig, read_fill_source, read_texts
 
     config = None if run.is_imported else run.config
     if config is None and purpose(run.model_config) != "fill":
@@ -146,7 +132,7 @@ def evaluate_fill(run: Run, *data: str) -> dict[str, Any]:
         )
     texts = read_texts(read_fill_source(config.data), config.data, run.tokenizer, lambda _: None)
     part = "test" if "test" in texts.parts else "validation"
-    metrics = Pretraining(config, texts).measure(run.model, part, ALONE)
+    metrics = training_of(config, texts).measure(run.model, part, ALONE)
     told = {name.removeprefix("validation_"): value for name, value in metrics.items()}
     return {**told, "tokens": len(texts.parts[part].ids), "measured_on": "data" if data else part}
 
@@ -161,7 +147,7 @@ def _without_entailment(objective: ObjectiveConfig) -> ObjectiveConfig:
 
 def _other_data(paths: tuple[str, ...], known: FillDataConfig | None) -> FillDataConfig:
     """Other text, read as the run read its own."""
-    from weft.tasks.fill import FillDataConfig
+    from weft.tasks.fill_texts import FillDataConfig
 
     length, column = (None, None) if known is None else (known.length, known.text)
     return FillDataConfig(train=paths, validation=paths, length=length, text=column if are_tables(paths) else None)

@@ -34,7 +34,7 @@ def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, O
     if request.dry_run:
         return None, None
     job = prepared.job(request.sample)
-    check_model(prepared.config.model, prepared.tokenizer, "the plan")
+    check_model(prepared.config.model, prepared.tokenizer, "the plan", prepared.source_tokenizer)
     run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
     return run, train_job(run, job, ranks, report, request=request, start=start)
 
@@ -53,7 +53,7 @@ def resume_task(path: str, report: Report, further: Further = NO_FURTHER) -> tup
     torch.set_num_threads(config.training.threads)
     report({"event": "phase", "name": "reading"})
     prepared = find_task(raw["task"]).reopen(config, run, report)
-    check_model(config.model, prepared.tokenizer, str(run.config_file))
+    check_model(config.model, prepared.tokenizer, str(run.config_file), prepared.source_tokenizer)
     job = prepared.job()
     if further != NO_FURTHER and ranks.is_first:
         further.extend(run, job)

@@ -61,7 +61,9 @@ class Job:
     look: Callable[[nn.Module], dict[str, Any]] | None = None
     conclude: Callable[[nn.Module, RunDirectory], dict[str, Any]] | None = None
     decides: str = "validation_loss"
-    source_tokenizer: Tokenizer | None = None  # of texts that are read, where it is another than that of what is written
+    source_tokenizer: Tokenizer | None = (
+        None  # of texts that are read, where it is another than that of what is written
+    )
 
 
 def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:

@@ -22,7 +22,7 @@ def first_use(task: str, path: object) -> str:
 
 def use_of(task: str, config: ModelConfig) -> str:
     """What a run of a task is used for: one that only learned about pairs does not fill in."""
-    return "read" if task == "fill" and purpose(config) != "fill" else task
+    return "read" if task == "fill" and purpose(config) == "read" else task
 
 
 def purpose(config: ModelConfig) -> str:

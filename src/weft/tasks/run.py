@@ -24,7 +24,7 @@ from weft.models import BERT, BERTConfig, GPTConfig, ModelConfig
 from weft.tasks.environment import check_fits
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.preparation import check_model
-from weft.tasks.purpose import purpose
+from weft.tasks.purpose import first_use, purpose
 from weft.tasks.settings import RunConfig, read_settings
 from weft.tasks.sources import DataConfig, Source, read_source
 from weft.tasks.tables import TableConfig
@@ -269,12 +269,16 @@ class Run:
         return self._packed[weights]
 
     def check_writes(self) -> None:
-        """Refuse a model that only reads."""
+        """Refuse a model that does not go on with a text."""
         if not isinstance(self.model_config, GPTConfig):
+            translates = purpose(self.model_config) == "translate"
+            does = "writes one text from another" if translates else "reads text and does not write"
             raise UnsupportedError(
-                f"{self.directory.path} is a {self.model_config.kind}: it reads text and does not write",
-                expected="a model that predicts the next token",
-                advice="in Python, .model and .tokenizer can be used",
+                f"{self.directory.path} is a {self.model_config.kind}: it {does}",
+                expected="a model that goes on with a text",
+                advice=first_use("translate", self.directory.path)
+                if translates
+                else "in Python, .model and .tokenizer can be used",
             )
 
     def check_reads(self) -> None:

@@ -40,3 +40,19 @@ def rung_for(flops: float) -> Rung:
 def sizes_of(rung: Rung) -> dict[str, Any]:
     """The fields of a model of this size."""
     return {"width": rung.width, "depth": rung.depth, "max_length": rung.length, "attention.heads": rung.heads}
+
+
+# -- models that write one text from another --------------------------------------------------
+
+PAIR_LADDER = ((128, 2, 4), (192, 3, 6), (256, 3, 8), (256, 4, 8), (384, 4, 12), (512, 6, 8))  # width, depth, heads
+EPOCHS = 12  # readings for which there should be time
+
+
+def pair_sizes(flops: float, tokens: int, vocab_size: int) -> dict[str, Any]:
+    """The largest size with which pairs of so many tokens on each side can be read a dozen times."""
+    chosen = PAIR_LADDER[0]
+    for width, depth, heads in PAIR_LADDER:
+        maps = depth * (12 + 16) * width**2 + vocab_size * width
+        if 6 * maps * tokens * EPOCHS <= flops:
+            chosen = (width, depth, heads)
+    return {"width": chosen[0], "depth": chosen[1], "attention.heads": chosen[2]}

@@ -40,6 +40,9 @@ class Prepared(ABC):
 
     config: RunConfig
     tokenizer: Tokenizer
+    source_tokenizer: Tokenizer | None = (
+        None  # of texts that are read, where it is another than that of what is written
+    )
 
     @property
     @abstractmethod

@@ -20,6 +20,7 @@ from weft.tasks.model_card import imported_readme, model_card
 from weft.tasks.purpose import purpose
 from weft.tasks.run import Run
 from weft.tasks.translating import THOROUGH
+from weft.text.hugging_face import lacking_pieces
 
 
 def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
@@ -111,7 +112,7 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
     layout = layout_for(run.model_config)
     weights = dict(run.model.named_parameters())
     exported, generation = _exported(run)
-    left_out = layout.losses(run.model_config)
+    left_out = layout.losses(run.model_config) + _lacking(exported)
     with new_folder(target) as beside:
         tokenizers = exported.tokenizer, exported.source_tokenizer
         write_folder(beside, layout, run.model_config, weights, *tokenizers, generation)
@@ -129,6 +130,13 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
         }
         write_json(beside / "certificate.json", certificate)
     return certificate
+
+
+def _lacking(exported: Exported) -> list[str]:
+    """What a tokenizer for transformers cannot say."""
+    counts = [lacking_pieces(one) for one in (exported.source_tokenizer, exported.tokenizer) if one is not None]
+    what = "pieces of text that the vocabulary lacks (unknown here, spelled in smaller pieces there)"
+    return [f"{sum(counts)} {what}"] if any(counts) else []
 
 
 def _exported(run: Run) -> tuple[Exported, dict[str, Any]]:

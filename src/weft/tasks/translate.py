@@ -25,6 +25,8 @@ from weft.tasks.preparation import learned_tokenizer
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
+from weft.tasks.sizes import pair_sizes
+from weft.tasks.sources import DEMO
 from weft.tasks.start import GENTLE, Start
 from weft.tasks.task import Prepared, Task
 from weft.tasks.translating import GREEDY, THOROUGH, plain_loss, translated
@@ -34,10 +36,12 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks
 from weft.training.freezing import freeze
 
-MINUTES = 10.0  # when the user says nothing
+MINUTES, DEMO_MINUTES = 10.0, 2.5  # when the user says nothing
 LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
 JUDGED = 500  # pairs that are translated at each evaluation
 EVALUATIONS = 15  # in a run
+SOME = 2000  # pairs from which the number of tokens is told
+SMALLEST_BATCH, LARGEST_BATCH = 512, 4096  # tokens
 TIMED = 32  # sources that are translated to know how long the end will take
 
 
@@ -105,6 +109,10 @@ class Parallel(Prepared):
     @property
     def tokenizer(self) -> Tokenizer:  # type: ignore[override]
         return self.spellers.target
+
+    @property
+    def source_tokenizer(self) -> Tokenizer | None:  # type: ignore[override]
+        return None if self.spellers.are_one else self.spellers.source
 
     @property
     def length(self) -> int:
@@ -190,7 +198,7 @@ class Parallel(Prepared):
             task=TASK.name,
             config=self.config,
             tokenizer=self.tokenizer,
-            source_tokenizer=None if self.spellers.are_one else self.spellers.source,
+            source_tokenizer=self.source_tokenizer,
             samples=self.samples(),
             loss=self.loss,
             measure=measure,
@@ -223,7 +231,7 @@ class Parallel(Prepared):
             "batch_tokens": each,
             **{f"{name}_pairs": len(part) for name, part in self.parts.items() if name != "train"},
             "cut": pairs.cut,
-            "vocabularies": self.config.data.vocabularies if self.config.start is None else "joint",
+            "vocabularies": "joint" if self.spellers.are_one else "separate",
         }
 
 
@@ -245,8 +253,10 @@ def _plan(
     ranks: Ranks,
 ) -> Parallel:
     """The model, what the user set on top, then the number of steps by measuring."""
-    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
-    model = request.apply("model", _model(request, spellers, start))
+    usual = DEMO_MINUTES if list(data.config.train) == [DEMO] else MINUTES
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else usual
+    flops = ranks.agree(planning.machine_speed(), torch.device(request.device)) * 60 * (minutes or usual)
+    model = request.apply("model", _model(request, data, spellers, start, flops))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
     training = planning.first_training(request, 1, ranks, minutes, _learning(model, start))
@@ -257,7 +267,7 @@ def _plan(
         data=data.config.override({"length": min(model.max_length, data.config.length or LONGEST)}),  # type: ignore[attr-defined]
         training=training,
         start=request.start,
-        objective=request.apply("objective", TextToTextConfig() if start is None else TextToTextConfig(respelling=0.0)),
+        objective=request.apply("objective", _objective(data, spellers, start)),
     )
     parallel = Parallel(config, data, spellers)
     pieces = planning.Pieces(parallel.per_epoch, parallel.seconds_per_step, parallel.seconds_at_end)
@@ -267,7 +277,7 @@ def _plan(
     return Parallel(config.override({"training": training}), data, spellers)
 
 
-def _model(request: Request, spellers: Spellers, start: Start | None) -> ModelConfig:
+def _model(request: Request, data: PairData, spellers: Spellers, start: Start | None, flops: float) -> ModelConfig:
     if start is not None:
         return start.model
     family, fields = preset(request.model or TASK.family)
@@ -275,7 +285,20 @@ def _model(request: Request, spellers: Spellers, start: Start | None) -> ModelCo
     sizes: dict[str, Any] = {"vocab_size": target.vocab_size, "start": target.end}
     if not spellers.are_one:
         sizes["source_vocab_size"] = spellers.source.vocab_size
-    return ModelConfig.pick({"kind": family, **fields, **sizes})
+    model = ModelConfig.pick({"kind": family, **fields, **sizes})
+    return model if fields else model.override(pair_sizes(flops, _some_tokens(data, spellers) // 2, target.vocab_size))
+
+
+def _some_tokens(data: PairData, spellers: Spellers) -> int:
+    """How many tokens there are, told from the first pairs."""
+    some = data.train.part(range(min(SOME, len(data.train))))
+    return EncodedPairs.of(some, spellers, LONGEST).tokens * len(data.train) // len(some)
+
+
+def _objective(data: PairData, spellers: Spellers, start: Start | None) -> TextToTextConfig:
+    """Large batches for much data, and at least a hundred steps in an epoch otherwise."""
+    tokens = max(SMALLEST_BATCH, min(LARGEST_BATCH, _some_tokens(data, spellers) // 100 // 256 * 256))
+    return TextToTextConfig(batch_tokens=tokens, **({} if start is None else {"respelling": 0.0}))
 
 
 def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class TranslationConfig(Config):
     """
 
     beams: Size = 4
-    alpha: Annotated[float, Between(0, 10)] = 1.0
+    alpha: Annotated[float, Between(0, 4)] = 1.0
     best: Size = 1
     max_tokens: Size | None = None
     temperature: Annotated[float, Between(0, 100)] | None = None
@@ -173,9 +173,7 @@ class Translator:
         places = [place for place, text in enumerate(texts) if text.strip()]
         sources, _ = with_end(self.spellers.source, [texts[place] for place in places], self.length)
         limits = [min(self.length, settings.max_tokens or limit_of(len(source), self.length)) for source in sources]
-        hypotheses = written(
-            self.model, self.spellers.target, sources, settings, start=self.start, limits=limits
-        )
+        hypotheses = written(self.model, self.spellers.target, sources, settings, start=self.start, limits=limits)
         for place, source, best in zip(places, sources, hypotheses, strict=True):
             given = [self._translation(texts[place], source, hypothesis, align) for hypothesis in best]
             first = given[0]

@@ -1,5 +1,5 @@
 """The tokenizer of a Hugging Face folder: `tokenizer.json`, or older files: GPT-2's `vocab.json` and `merges.txt`,
-BERT's `vocab.txt`, Marian's `source.spm`, `target.spm` and `vocab.json`."""
+BERT's `vocab.txt`, T5's `spiece.model`, Marian's `source.spm`, `target.spm` and `vocab.json`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import DataError
-from weft.text.marian import is_marian, read_marian
+from weft.text.marian import is_marian, read_marian, sides_are_one
+from weft.text.sentence_piece import read_t5
 from weft.text.small_files import names_beside, read_limited, read_table, tokenizer_settings
-from weft.text.special import end_behind
+from weft.text.special import LACKING, end_after
 from weft.text.spelling import END
 from weft.text.tokenizer import Tokenizer
 from weft.text.wordpiece import READ_BY, read_vocabulary
@@ -21,8 +22,8 @@ TARGET = "target_tokenizer"
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Whether one of the three forms is there."""
-    return any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json", "vocab.txt"))
+    """Whether one of these forms is there."""
+    return any((folder / name).is_file() for name in ("tokenizer.json", "spiece.model", "vocab.json", "vocab.txt"))
 
 
 def read_folder(folder: Path, ends: Sequence[str | int] = ()) -> Tokenizer:
@@ -37,11 +38,13 @@ def read_folder(folder: Path, ends: Sequence[str | int] = ()) -> Tokenizer:
     if not has_tokenizer(folder):
         raise DataError(
             f"{folder} has no tokenizer that can be read",
-            expected="tokenizer.json, or vocab.json and merges.txt, or vocab.txt",
+            expected="tokenizer.json, or vocab.json and merges.txt, or vocab.txt, or spiece.model",
             advice="where transformers is installed: AutoTokenizer.from_pretrained(…).save_pretrained(…) writes one",
         )
+    if (folder / "spiece.model").is_file():
+        return read_t5(folder)
     if is_marian(folder):
-        return read_marian(folder)[0]
+        return read_marian(folder, "target")
     if not (folder / "vocab.json").is_file():
         return read_vocabulary(folder, ends)
     settings = _from_old_files(folder)
@@ -56,19 +59,44 @@ def read_source(folder: Path) -> Tokenizer | None:
     """The tokenizer of what a model reads, if it is another than that of what it writes."""
     if (folder / TARGET / "tokenizer.json").is_file():
         return Tokenizer.load(folder / "tokenizer.json")
-    if is_marian(folder) and not (folder / "tokenizer.json").is_file():
-        return read_marian(folder)[1]
-    return None
+    if (folder / "tokenizer.json").is_file() or not is_marian(folder) or sides_are_one(folder):
+        return None
+    return read_marian(folder, "source")
 
 
 def json_with_end(tokenizer: Tokenizer) -> str:
-    """The text of a `tokenizer.json` that puts the end behind each text, as models that translate read it.
+    """The text of a `tokenizer.json` that puts the end after each text, as models that translate read it.
 
-    Only other programs do so: `encode` gives the same ids as ever.
+    Only other programs do so: `encode` gives the same ids as ever. Pieces that the vocabulary lacks are left out.
     """
-    settings = json.loads(tokenizer.to_json())
-    settings["post_processor"] = end_behind(tokenizer.end_name, tokenizer.end)
+    settings = _without_lacking(json.loads(tokenizer.to_json()))
+    settings["post_processor"] = end_after(tokenizer.end_name, tokenizer.end)
     return json.dumps(settings, ensure_ascii=False, indent=2)
+
+
+def lacking_pieces(tokenizer: Tokenizer) -> int:
+    """How many pieces of text are cut that the vocabulary lacks: they are unknown, and other programs cannot say so."""
+    settings = json.loads(tokenizer.to_json())
+    first = _first_lacking(settings)
+    return 0 if first is None else len(settings["model"]["vocab"]) - first - 1
+
+
+def _first_lacking(settings: dict[str, Any]) -> int | None:
+    return next((int(token["id"]) for token in settings["added_tokens"] if token["content"] == LACKING), None)
+
+
+def _without_lacking(settings: dict[str, Any]) -> dict[str, Any]:
+    first = _first_lacking(settings)
+    if first is None:
+        return settings
+    model = settings["model"]
+    if isinstance(model["vocab"], list):
+        model["vocab"] = model["vocab"][:first]
+    else:
+        model["vocab"] = {name: number for name, number in model["vocab"].items() if number < first}
+        model["merges"] = [pair for pair in model["merges"] if {*pair, "".join(pair)} <= model["vocab"].keys()]
+    settings["added_tokens"] = [token for token in settings["added_tokens"] if token["content"] != LACKING]
+    return settings
 
 
 def _capitals_as_told(folder: Path, tokenizer: Tokenizer) -> Tokenizer:

@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from weft.errors import DataError, UnsupportedError
 from weft.text.piece_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER, PieceFile, read_piece_file
-from weft.text.small_files import read_table, tokenizer_settings
-from weft.text.special import LACKING, SENTINEL, USUAL_END, end_after, mark_special
+from weft.text.small_files import tokenizer_settings
+from weft.text.special import LACKING, SENTINEL, USUAL_END, mark_special
 from weft.text.spelling import HIDDEN, SPACE
 from weft.text.tokenizer import LARGEST_GAP, Tokenizer
 
 BREAK = "\ufdd1"  # stands for a moment between a letter and the marks above it
-MARIAN = ("<unk>", USUAL_END, "<pad>", "<s>")
+MARKS = ("<unk>", USUAL_END, "<pad>", "<s>")  # of Marian; it adds them to its vocabulary itself
+LANGUAGE = re.compile(r">>[^<>]+<<")
 READ_BY = {f"{name}Tokenizer{fast}" for name in ("T5", "MT5") for fast in ("", "Fast")}
 SENTINELS = 100  # of T5, where nothing else is said
 MOST_SENTINELS = 10_000
@@ -44,14 +45,10 @@ def read_sentence_piece(
     else:
         tokens, marks = _arranged(found, vocabulary, path)
     engine = tokenizers.Tokenizer(_model(found, tokens))
-    engine.normalizer = _cleaning(found)
-    engine.pre_tokenizer = _splitter(found)
+    engine.normalizer = _cleaning(found, path)
+    engine.pre_tokenizer = _splitter(found, marks)
     engine.decoder = _decoder(found)
     mark_special(engine, [*marks, *special])
-    codes = [name for name in vocabulary or {} if re.fullmatch(r">>.+<<", name)]
-    engine.add_tokens([AddedToken(name, special=False, normalized=False) for name in codes])  # Marian's languages
-    if USUAL_END in marks:
-        end_after(engine)
     return Tokenizer(engine, ends=(USUAL_END,))
 
 
@@ -88,8 +85,8 @@ def _arranged(found: PieceFile, vocabulary: Mapping[str, Any], path: str | Path)
     if max(ids) >= len(ids) + LARGEST_GAP:
         raise DataError(f"{path}: {len(ids)} tokens with ids up to {max(ids)}", expected="one id for each token")
     read = set(found.names(NORMAL, USER, BYTE))
-    marks = [name for name in dict.fromkeys([*found.names(UNKNOWN, CONTROL), *MARIAN]) if name in vocabulary]
-    shown = read | set(marks)
+    marks = [name for name in dict.fromkeys([*found.names(UNKNOWN, CONTROL), *MARKS]) if name in vocabulary]
+    shown = {*read, *marks, *filter(LANGUAGE.fullmatch, vocabulary)}
     tokens = [f"{HIDDEN}<{number}>" for number in range(max(ids) + 1)]
     for name, number in vocabulary.items():
         tokens[number] = name if name in shown else HIDDEN + name
@@ -124,11 +121,11 @@ def _merges(scores: Mapping[str, float]) -> list[tuple[str, str]]:
 # -- the rules --------------------------------------------------------------------------------
 
 
-def _cleaning(found: PieceFile) -> normalizers.Normalizer:
+def _cleaning(found: PieceFile, path: str | Path) -> normalizers.Normalizer:
     """Characters are replaced, spaces tidied, and written as `▁`."""
     steps: list[normalizers.Normalizer] = []
     if found.charsmap:
-        table = _table(found)
+        table = _table(found.charsmap, path)
         if found.rule.endswith(("nfkc", "nfkc_cf")):
             # the engine's own loses marks after a letter that it replaces: join them where there is a joined
             # letter, which is what these tables do too, and keep the others away from the letter meanwhile
@@ -147,27 +144,30 @@ def _cleaning(found: PieceFile) -> normalizers.Normalizer:
     return normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
 
 
-def _table(found: PieceFile) -> normalizers.Normalizer:
+def _table(charsmap: bytes, path: str | Path) -> normalizers.Normalizer:
     try:
-        table = normalizers.Precompiled(found.charsmap)
+        table = normalizers.Precompiled(charsmap)
         table.normalize_str("a")
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException:  # the engine panics on some broken tables, which is no `Exception`
-        raise DataError("the table of characters cannot be used", advice="is the file complete?") from None
+        raise DataError(f"{path}: its table of characters cannot be used", advice="is the file complete?") from None
     return table
 
 
-def _splitter(found: PieceFile) -> pre_tokenizers.PreTokenizer:
-    """Where no piece goes on after a space, words are cut alone, which is quicker; special names are broken up."""
+def _splitter(found: PieceFile, marks: Sequence[str]) -> pre_tokenizers.PreTokenizer:
+    """Where no piece goes on after a space, words are cut alone, which is quicker.
+
+    What a person types is text, also when it looks like `</s>`: such a name is broken before its last character.
+    """
     steps: list[pre_tokenizers.PreTokenizer] = []
     if not any(SPACE in name[1:] for name in found.names(NORMAL, USER)):
         steps.append(pre_tokenizers.Split(SPACE, behavior="merged_with_next"))
-    names = [name for name in found.names(UNKNOWN, CONTROL, BYTE) if len(name) > 1]
-    for first in sorted({name[0] for name in names}):
-        rests = "|".join(sorted(re.escape(name[1:]) for name in names if name[0] == first))
-        pattern = Regex(f"{re.escape(first)}(?={rests})")  # what a person types is text
-        steps.append(pre_tokenizers.Split(pattern, behavior="merged_with_previous"))
+    names = [name for name in marks if len(name) > 1] if found.scheme == "unigram" else []
+    spelled = [f"{re.escape(name[:-1])}(?={re.escape(name[-1])})" for name in sorted(names)]
+    spelled += [r"<0x[0-9A-F]{2}(?=>)"] if found.byte_fallback and names else []
+    if spelled:
+        steps.append(pre_tokenizers.Split(Regex("|".join(spelled)), behavior="merged_with_previous"))
     return pre_tokenizers.Sequence(steps)
 
 
@@ -195,11 +195,3 @@ def read_t5(folder: Path) -> Tokenizer:
     if not isinstance(number, int) or not 0 <= number <= MOST_SENTINELS:
         raise DataError(f"tokenizer_config.json: extra_ids = {number!r}", expected=f"a number up to {MOST_SENTINELS}")
     return read_sentence_piece(path, special=[SENTINEL.format(place) for place in reversed(range(number))])
-
-
-def read_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """The tokenizers of Marian's `source.spm` and `target.spm`, with the ids of `vocab.json`."""
-    separate = tokenizer_settings(folder).get("separate_vocabs") is True
-    first = read_table(folder / "vocab.json")
-    second = read_table(folder / "target_vocab.json") if separate else first
-    return read_sentence_piece(folder / "source.spm", first), read_sentence_piece(folder / "target.spm", second)

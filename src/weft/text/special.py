@@ -111,13 +111,6 @@ def sentinels_of(settings: Mapping[str, Any], vocabulary: Mapping[str, int]) -> 
     return found
 
 
-def end_after(engine: tokenizers.Tokenizer, end: str = USUAL_END) -> None:
-    """Write into the file how a text ends, for other programs: `a </s>`, `a </s> b </s>`."""
-    engine.post_processor = processors.TemplateProcessing(
-        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, engine.token_to_id(end))]
-    )
-
-
 def join_like_bert(engine: tokenizers.Tokenizer, classify: str = CLASSIFY, separate: str = SEPARATE) -> None:
     """Write into the file how texts are joined, for other programs: `[CLS] a [SEP] b [SEP]`."""
     vocabulary = engine.get_vocab()
@@ -129,8 +122,8 @@ def join_like_bert(engine: tokenizers.Tokenizer, classify: str = CLASSIFY, separ
         )
 
 
-def end_behind(end: str, number: int) -> dict[str, Any]:
-    """How `tokenizer.json` says that a text is followed by its end, for programs that ask the file."""
+def end_after(end: str, number: int) -> dict[str, Any]:
+    """How a `tokenizer.json` tells other programs that a text is followed by its end: `a </s>`, `a </s> b </s>`."""
     first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
     last = {"SpecialToken": {"id": end, "type_id": 0}}
     return {
@@ -141,7 +134,7 @@ def end_behind(end: str, number: int) -> dict[str, Any]:
     }
 
 
-def puts_end_behind(processor: Any, end: str) -> bool:
+def puts_end_after(processor: Any, end: str) -> bool:
     """Whether this is all that a file does to a text alone."""
     template = isinstance(processor, Mapping) and processor.get("type") == "TemplateProcessing"
-    return template and processor.get("single") == end_behind(end, 0)["single"]
+    return template and processor.get("single") == end_after(end, 0)["single"]

@@ -21,7 +21,7 @@ from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.text.pairs import Joined, flat, join
 from weft.text.recognise import kind_of, spelling_of
 from weft.text.small_files import names_beside, read_limited
-from weft.text.special import LACKING, ROLES, SpecialTokens, name_special, puts_end_behind, sentinels_of
+from weft.text.special import LACKING, ROLES, SpecialTokens, name_special, puts_end_after, sentinels_of
 from weft.text.spelling import BYTE_NAMES, END, CharacterTable, Ids, utf8
 
 LARGEST_GAP = 4096  # ids that no token has; a file with more of them asks for memory, not for tokens
@@ -311,7 +311,7 @@ class Tokenizer:
         cleaning = settings.get("normalizer") or {}
         if cleaning.get("type") == "BertNormalizer" and cleaning["strip_accents"] is None:  # which is not `false` here
             cleaning["strip_accents"] = cleaning["lowercase"]
-        if puts_end_behind(settings.get("post_processor"), self.end_name):
+        if puts_end_after(settings.get("post_processor"), self.end_name):
             settings["post_processor"] = None  # for other programs; here a text gets no token that was not asked for
         settings = _without_defaults(settings)
         if self.end_name != END:  # it stands between texts
@@ -327,7 +327,12 @@ def _first_line(error: BaseException) -> str:
 
 
 def _without_defaults(value: Any) -> Any:
-    """Drop what is null or false: a later version of the engine may write fields that this one does not know."""
+    """Drop what is null or false: a later version of the engine may write fields that this one does not know.
+
+    The last digits of a score go too: the engine does not read them exactly.
+    """
+    if isinstance(value, float):
+        return round(value, 6)
     if isinstance(value, dict):
         return {k: _without_defaults(v) for k, v in value.items() if v is not None and v is not False}
     return [_without_defaults(item) for item in value] if isinstance(value, list) else value

@@ -74,6 +74,8 @@ def _learned(texts: Sequence[str], room: int) -> dict[str, float]:
         special_tokens=[HOLE],
         unk_token=HOLE,
         max_piece_length=LONGEST_PIECE,
+        n_sub_iterations=4,  # at first it underrates what stands in few words: with 2, " ," would be lost
+        shrinking_factor=0.7,
         show_progress=False,
     )
     engine = tokenizers.Tokenizer(models.Unigram())

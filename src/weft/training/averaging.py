@@ -49,11 +49,11 @@ class Averaging:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse."""
-        places = sorted({int(name.partition("/")[0]) for name in tensors})
         params = dict(self.model.named_parameters())
-        self.kept = [{name: tensors.get(f"{place}/{name}", torch.empty(0)) for name in params} for place in places]
-        for state in self.kept:
-            for name, p in params.items():
-                if state[name].shape != p.shape:
-                    raise DataError("the averaged weights of the checkpoint do not fit the model")
-                state[name] = state[name].to(p.device)
+        count = len(tensors) // max(1, len(params))
+        expected = {f"{place}/{name}": p for place in range(count) for name, p in params.items()}
+        if tensors.keys() != expected.keys() or any(tensors[name].shape != p.shape for name, p in expected.items()):
+            raise DataError("the averaged weights of the checkpoint do not fit the model")
+        self.kept = [
+            {name: tensors[f"{place}/{name}"].to(p.device) for name, p in params.items()} for place in range(count)
+        ]

@@ -48,7 +48,7 @@ class Schedule:
     def factor(self, step: int) -> float:
         """The learning rate of this step as a share of the largest; the first and last are above zero."""
         rest_after = 1 - self.progress(step)
-        so_far = self.progress(step + 1)
+        so_far = self.progress(step + 1) or 1.0  # 0: a new curve begins there, and this step ends its own
         up = min(1.0, so_far / self.warmup) if self.warmup else 1.0
         if self.inverse_sqrt:
             return min(up, math.sqrt(self.warmup / so_far))
