@@ -1,4 +1,4 @@
-"""Translating 1 000 sentences by a beam search of 4, beside transformers: the same random weights, the same texts found.
+"""Translating 1 000 sentences by a beam search of 4 beside transformers: the same random weights, the same texts.
 
     python benchmarks/translate.py [SENTENCES] [WIDTH]      one JSON line per comparison, in sentences per second
 

@@ -142,6 +142,17 @@ def test_more_letters_than_room():
     assert 0 < tokenizer.unseen_share(tokenizer.encode("".join(map(chr, letters[:100])))) < 1
 
 
+def test_of_a_huge_text_a_part_is_read(monkeypatch):
+    """Letters of the part that is left out still have their tokens, and the vocabulary its size."""
+    pieces = ["".join(chr(0x4E00 + (7 * place) % 97) for place in range(first, first + 50)) for first in range(60)]
+    rare = ["ΩΩ ΨΨ ΦΦ"]
+    whole = TokenizerConfig.pick({"kind": "unigram", "vocab_size": 457}).train([*pieces, *rare])
+    monkeypatch.setattr("weft.text.unigram.ENOUGH", 100)
+    part = TokenizerConfig.pick({"kind": "unigram", "vocab_size": 457}).train([*pieces, *rare])
+    assert part.fingerprint != whole.fingerprint and part.vocab_size <= 457
+    assert part.unseen_share(part.encode("ΩΨΦ")) == 0
+
+
 def test_sentinels():
     special = learned(TEXT, special=["<pad>", *reversed(SENTINELS)])
     assert special.sentinels == [special.vocab_size - 1 - number for number in range(5)]

@@ -25,7 +25,7 @@ from weft.checkpoints import RunDirectory, checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.generation import text_to_text
 from weft.tasks import translate
-from weft.tasks.translate import Parallel, Translate, TranslateConfig
+from weft.tasks.translate import Translate, TranslateConfig
 from weft.training.averaging import Averaging
 from weft.training.trainer import Trainer
 
@@ -231,7 +231,7 @@ def test_other_memories(desk, memory):
     lines = metrics(run)
     assert lines[-1]["loss"] < lines[0]["loss"] - 1
     assert found_in(run / "config.json")["model"]["memory"] == memory
-    found = package.load(run).evaluate()
+    found = json.loads(here("evaluate", str(run), "--json", cwd=desk.path).stdout)
     checks = [line for line in lines if "validation_loss" in line]
     assert any(found["loss"] == pytest.approx(line["validation_loss"], abs=1e-6) for line in checks)
     assert package.load(run).translate("the film was fine").text
@@ -288,7 +288,7 @@ def test_the_schedule_of_the_paper(folder, undisturbed):
 def test_t5_learns_from_pairs_too(folder):
     sizes = ["model.width=16", "model.depth=1", "model.attention.heads=2", "model.max_length=24", "data.length=24"]
     words = ["train", "translate", "pairs.tsv", "--model", "t5", "--steps", "2", "--out", "t5", "--threads", "1"]
-    here(*words, *sets(*sizes, "model.feed_forward.width=32"), cwd=folder)
+    here(*words, *sets(*sizes, "model.feed_forward.ff_width=32"), cwd=folder)
     assert package.load(folder / "t5").model_config.kind == "t5" and metrics(folder / "t5")[-1]["validation_loss"] > 0
 
 
@@ -330,6 +330,7 @@ def test_a_dry_run_writes_nothing(tmp_path):
     assert plan["memory"] > 4 * plan["parameters"] > 0 and plan["batch_tokens"] == 300
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
     words = here(*translate_words("pairs.tsv", "none", 2), "--dry-run", cwd=tmp_path).stderr
+    words = " ".join(words.split())
     assert "36 pairs of texts" in words and "4 pairs are held out" in words and " MB" in words
     large = json.loads(
         here(*translate_words("pairs.tsv", "none", 2, *sets("model.width=256", "objective.batch_tokens=9000")),
@@ -409,41 +410,22 @@ def test_a_crash_changes_nothing(folder, undisturbed, point):
     assert [line["step"] for line in metrics(out)] == list(range(1, STEPS + 1))
 
 
-def test_the_run_that_is_stopped_covers_what_it_should(folder, undisturbed):
-    made = (
-        prepared(folder, undisturbed, **{"data.validation": (), "data.test": (), "data.fingerprint": ""})
-        if False
-        else None
-    )
-    assert made is None
-    config = found_in(undisturbed / "config.json")
-    assert config["training"]["average"] == 3 and config["training"]["micro_batch"] == 1
-    newest = undisturbed / "checkpoints" / f"step-{STEPS}"
-    kept = read_tensors(newest / "average.safetensors")
+def test_the_averaged_weights_are_in_the_checkpoint(undisturbed):
+    kept = read_tensors(undisturbed / "checkpoints" / f"step-{STEPS}" / "average.safetensors")
     assert {name.partition("/")[0] for name in kept} == {"0", "1", "2"}
 
 
-@pytest.mark.parametrize("piece", ["averaged weights", "respelling", "what decides"])
+@pytest.mark.parametrize("piece", ["averaged weights", "respelling"])
 def test_negative_control_each_piece_is_needed(folder, undisturbed, monkeypatch, piece):
     out = folder / f"forgets-{piece.replace(' ', '-')}"
     crash(POINTS["after step 11, in a later epoch"], *long_words(out), cwd=folder)
     if piece == "averaged weights":
         monkeypatch.setattr(Averaging, "restore", lambda self, tensors: None)
-    elif piece == "respelling":
-        monkeypatch.setattr(
-            translate, "varied_batches", lambda *args, **options: plain(*args, **(options | {"share": 0.0}))
-        )
     else:
-        monkeypatch.setattr(
-            Parallel,
-            "job",
-            lambda self, sample=None: job(self).__class__(**(vars(job(self)) | {"decides": "validation_exact_match"})),
-        )
+        varied = translate.varied_batches
+        monkeypatch.setattr(translate, "varied_batches", lambda *a, **options: varied(*a, **options | {"share": 0.0}))
     here("resume", str(out), cwd=folder)
     assert digest(out) != digest(undisturbed)
-
-
-plain, job = translate.varied_batches, Parallel.job
 
 
 def test_another_seed_gives_other_bytes(folder, undisturbed):

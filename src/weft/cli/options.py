@@ -20,7 +20,7 @@ Model = Annotated[
 ]
 TokenizerKind = Annotated[
     str | None,
-    typer.Option(help="characters, words, bytes, bpe or wordpiece. Default: bpe to write, wordpiece to read"),
+    typer.Option(help="characters, words, bytes, bpe, unigram or wordpiece. Default: bpe to write, wordpiece to read"),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="The column of the text in a table. Default: found")]
 PairColumn = Annotated[str | None, typer.Option(help="The column of a second text. Default: found")]

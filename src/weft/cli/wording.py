@@ -105,8 +105,8 @@ def overfitted(task: str, best_step: int, step: int) -> str:
     """Said when the best weights are not the last."""
     if task == "translate":
         return (
-            f"Held-out pairs were translated best at step {best_step} of {step}, and their loss rose after it: the pairs "
-            "are being learned by heart. The best weights are kept."
+            f"Held-out pairs were translated best at step {best_step} of {step}, and their loss rose after it: the "
+            "pairs are being learned by heart. The best weights are kept."
         )
     what, are = ("examples", "are") if task == "classify" else ("text", "is")
     return (

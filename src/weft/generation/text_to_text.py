@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from weft.generation.sources import SourceDecoding
 from weft.generation.search import Hypothesis, SearchConfig, beam_search, greedy, sample
 from weft.generation.settings import GenerationConfig
+from weft.generation.sources import SourceDecoding
 from weft.models import EncoderDecoder
 
 ROWS = 256  # beams that grow side by side

@@ -49,7 +49,7 @@ class PairBatch:
 
     @classmethod
     def of(cls, sources: Sequence[Tokens], targets: Sequence[Tokens], *, start: int) -> PairBatch:
-        """A batch of pairs, each text with its end token; the target begins with `start` and its last is only wanted."""
+        """A batch of pairs, each text with its end token; a target begins with `start`, and its end is only wanted."""
         source, source_keep = padded(sources)
         wanted, keep = padded(targets)
         written = torch.cat([torch.full((len(wanted), 1), start), wanted[:, :-1]], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -70,7 +71,7 @@ def aligned(spellers: Spellers, text: str, tokens: Ids, weights: Looked) -> Iter
     shown = [spellers.target.decode_bytes(tokens[:n]) for n in range(len(tokens) + 1)]
     begins = edges.begins(tokens, first)
     places = [*np.flatnonzero(begins).tolist(), len(tokens)]
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in itertools.pairwise(places):
         word = shown[end][len(shown[begin]) :].decode(errors="replace").strip()
         looks = np.zeros(len(source_words))
         np.add.at(looks, source_of, weights[begin:end, : len(ids)].mean(0))

@@ -153,8 +153,8 @@ def train_job(
             on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
             ranks=ranks,
             pace=pace,
-            decides=job.decides,
         )
+        trainer.decides = job.decides
         trainer.saves_start = job.config.start is not None
         trainer.identity = job.config.to_dict()
         trainer.identity["data"].pop("test")  # its content is in the fingerprint

@@ -259,7 +259,7 @@ def _plan(
     model = request.apply("model", _model(request, data, spellers, start, flops))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    training = planning.first_training(request, 1, ranks, minutes, _learning(model, start))
+    training = planning.first_training(request, 1, ranks, minutes, _learning(start))
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = TranslateConfig(
         model=model,
@@ -301,7 +301,7 @@ def _objective(data: PairData, spellers: Spellers, start: Start | None) -> TextT
     return TextToTextConfig(batch_tokens=tokens, **({} if start is None else {"respelling": 0.0}))
 
 
-def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:
+def _learning(start: Start | None) -> dict[str, Any]:
     """Rates of a model with one table for reading and writing."""
     if start is not None:
         return GENTLE

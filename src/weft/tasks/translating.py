@@ -13,6 +13,7 @@ from torch import nn
 
 from weft.blocks import bunches
 from weft.config import Between, Config, Count, Size
+from weft.data.sides import Sides
 from weft.errors import DataError
 from weft.generation import GenerationConfig
 from weft.generation.search import Hypothesis, SearchConfig
@@ -222,7 +223,7 @@ class Translator:
 
     def _pairs(self, data: Sequence[str]) -> tuple[Pairs, str]:
         if data:
-            return open_pairs(data, None, "test")[0], "data"
+            return open_pairs(data, self._sides(), "test")[0], "data"
         if self.run.is_imported:
             raise DataError(
                 f"{self.run.directory.path} was not trained here: it has no pairs of its own",
@@ -233,3 +234,10 @@ class Translator:
         assert isinstance(config, PairConfig)
         found = read_pair_data(config)
         return (found.validation, "validation") if found.test is None else (found.test, "test")
+
+    def _sides(self) -> Sides | None:
+        """The columns it learned from, if it was a table; a model from elsewhere has none."""
+        data = None if self.run.is_imported else self.run.config.data
+        if not isinstance(data, PairConfig) or data.source is None or data.target is None:
+            return None
+        return Sides(data.source, data.target)

@@ -91,6 +91,9 @@ def _learned(texts: Sequence[str], room: int) -> dict[str, float]:
     lowest = min(found.values(), default=0.0)
     lost = lowest + 1e-4 * len(letters)
     found |= {letter: lowest for letter in map(chr, letters) if found.get(letter, lowest) < lost}
+    spare = sorted((token for token in found if len(token) > 1), key=lambda token: (found[token], token))
+    for token in spare[: max(0, len(found) - room)]:  # letters that stand in none of the texts that were read
+        del found[token]
     return {token: round(score, DIGITS) for token, score in found.items()}
 
 

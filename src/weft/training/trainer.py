@@ -76,11 +76,11 @@ class Trainer:
         on_step: Callable[[dict[str, Any]], None] | None = None,
         ranks: Ranks = ALONE,
         pace: Pace | None = None,
-        decides: str = "validation_loss",
     ) -> None:
         self.model, self.settings, self.run, self.ranks = model, settings, run, ranks
         self.samples, self.loss, self.evaluate, self.on_step = samples, loss, evaluate, on_step
-        self.pace, self.decides = pace, decides
+        self.pace = pace
+        self.decides = "validation_loss"
         self.identity: dict[str, Any] = {}  # what the run is: a checkpoint of another one is refused
         self.saves_start = False  # the weights came from elsewhere: the first checkpoint is of step 0
         self.device = torch.device(settings.device)
