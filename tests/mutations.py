@@ -28,6 +28,12 @@ TESTS = {
     "fill": ["tests/training/test_fill.py"],
     "t5": ["tests/models/test_t5.py", "tests/parity/test_t5.py"],
     "use": [f"tests/cli/test_{name}.py" for name in ("classify", "fill", "embed")],
+    "pairs": ["tests/objectives/test_text_to_text.py", "tests/data/test_by_tokens.py"],
+    "memory": ["tests/models/test_transformer.py", "tests/generation/test_sources.py"],
+    "search": ["tests/generation/test_search.py"],
+    "averaging": ["tests/training/test_averaging.py"],
+    "translate": ["tests/training/test_translate.py"],
+    "translating": ["tests/cli/test_translate.py"],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -61,6 +67,11 @@ def transfer(name: str, file: str, old: str, new: str) -> Mutant:
 def reading(name: str, path: str, old: str, new: str, suite: str) -> Mutant:
     package, _, file = path.partition("/")
     return Mutant(f"reading: {name}", file, old, new, package, suite)
+
+
+def translating(name: str, path: str, old: str, new: str, suite: str) -> Mutant:
+    package, _, file = path.partition("/")
+    return Mutant(f"translating: {name}", file, old, new, package, suite)
 
 
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
@@ -198,6 +209,32 @@ MUTANTS = [
     reading("T5: a tied head is divided always", "models/t5_layouts.py", 'theirs.flag("scale_decoder_outputs", ties)', "ties", "t5"),
     reading("T5: copies are not compared", "models/t5_layouts.py", "Tied(name, tokens) for name", "Ignored(name) for name", "t5"),
     reading("T5: the start is forgotten", "models/t5_layouts.py", '"decoder_start_token_id": config.start', '"decoder_start_token_id": 0', "t5"),
+    translating("labels are not shifted", "objectives/text_to_text.py", "torch.cat([torch.full((len(wanted), 1), start), wanted[:, :-1]], 1)", "wanted", "pairs"),
+    translating("smoothing is dropped", "objectives/text_to_text.py", "label_smoothing=self.smoothing", "label_smoothing=0.0", "pairs"),
+    translating("the same bunches in every epoch", "data/by_tokens.py", 'f"pairs of epoch {epoch}"', '"pairs"', "pairs"),
+    translating("bunches in the same order in every epoch", "data/by_tokens.py", "Shuffle(self.per_epoch, mixed(self.seed, 1), epoch)", "Shuffle(self.per_epoch, mixed(self.seed, 1), 0)", "pairs"),
+    translating("spelled alike in every epoch", "tasks/encoded_pairs.py", "sample = places + epochs * len(pairs)", "sample = places", "translate"),
+    translating("a text without its end", "tasks/encoded_pairs.py", "np.append(ids[: longest - 1], tokenizer.end).astype", "np.array(ids[:longest]).astype", "translate"),
+    translating("the test is greedy", "tasks/translate.py", 'THOROUGH if part == "test" else GREEDY', "GREEDY", "translate"),
+    translating("changed pairs are read on with", "tasks/pair_tables.py", "if recorded.fingerprint == found.fingerprint:", "if True:", "translate"),
+    translating("sides share the check of a vocabulary", "tasks/flow.py", 'prepared.tokenizer, "the plan", prepared.source_tokenizer)', 'prepared.tokenizer, "the plan")', "translate"),
+    translating("the mean stays in the model", "training/averaging.py", "p.copy_(now[name])", "pass", "averaging"),
+    translating("only the last weights are averaged", "training/averaging.py", "[*self.kept, now][-self.count :]", "[now]", "averaging"),
+    translating("averaged weights are not taken up", "training/resume.py", 'trainer.averaging.restore(checkpoint.tensors.get("average", {}))', "pass", "translate"),
+    translating("the loss decides", "training/trainer.py", '-loss if self.decides == "validation_loss" else metrics[self.decides]', "-loss", "averaging"),
+    translating("ties are not broken", "training/trainer.py", "(goal == progress.goal and loss < progress.best)", "False", "averaging"),
+    translating("the schedule is not heard", "training/trainer.py", 'inverse_sqrt=settings.schedule == "inverse-sqrt"', "inverse_sqrt=False", "translate"),
+    translating("the rate falls as 1/step", "training/schedule.py", "math.sqrt(self.warmup / so_far)", "self.warmup / so_far", "averaging"),
+    translating("the mask of the memory is dropped", "models/encoder_decoder.py", "memory_mask=Mask(keep=memory.keep)", "memory_mask=Mask()", "memory"),
+    translating("joint: positions count the memory", "blocks/cache.py", "return self.length - self.remembered if written is None", "return self.length if written is None", "memory"),
+    translating("beams look at another's source", "blocks/attention/heads.py", "query.unflatten(0, (-1, readers)).transpose(1, 2)", "query.unflatten(0, (readers, -1)).transpose(0, 1).transpose(1, 2)", "memory"),
+    translating("memories of those who left stay", "generation/sources.py", "select_sources(self.caches, sources)", "pass", "memory"),
+    translating("texts in another order", "generation/text_to_text.py", "zip(places, texts, strict=True)", "zip(sorted(places), texts, strict=True)", "memory"),
+    translating("alpha is ignored", "generation/beams.py", "divisor = (self.tokens.shape[2] + 1) ** self.settings.alpha", "divisor = 1.0", "search"),
+    translating("what is suppressed is written", "generation/likeliest.py", "if suppress:", "if False:", "search"),
+    translating("draws are one", "tasks/translating.py", "samples=self.best", "samples=1", "translating"),
+    translating("the joint table looks at itself", "tasks/alignment.py", "weights[:, : len(source)]", "weights[:, -len(source) :]", "translating"),
+    translating("letters stand there as often as they have bytes", "tasks/alignment.py", 'if tokenizer.kind in ("other", "wordpiece"):', "if True:", "translating"),
 ]  # fmt: skip
 
 

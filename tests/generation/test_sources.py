@@ -46,9 +46,9 @@ class Recomputing:
         self.rows = [row for row in self.rows if row[0] in kept]
 
 
-def searched(decoding, beams, count=len(SOURCES), how=beam_search, **changes):
-    config = SearchConfig(beams=beams, best=beams, end=END, suppress=(START,), **changes)
-    found = how(decoding, torch.full((count,), START), config, LIMITS[:count])
+def searched(decoding, beams, how=beam_search):
+    config = SearchConfig(beams=beams, best=beams, end=END, suppress=(START,))
+    found = how(decoding, torch.full((len(SOURCES),), START), config, LIMITS)
     return found if how is beam_search else [[one] for one in found]
 
 

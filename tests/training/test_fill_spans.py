@@ -12,13 +12,15 @@ from table_setup import EVERY, crash, fill_words, metrics, sets, told, write_boo
 from training_setup import digest, done, here
 from weft.checkpoints.files import read_tensors
 from weft.data.spans import SpanMarks, restored
+from weft.generation import Hypothesis
 from weft.objectives import ObjectiveConfig
 from weft.tasks.fill import training_of
 from weft.tasks.fill_spans import SPAN_TOKENS, SpanPretraining
 from weft.tasks.fill_texts import FillConfig, read_fill_source, read_texts
+from weft.tasks.filling_spans import SpanFiller
 from weft.training import Ranks
 
-STEPS = 30
+STEPS = 22
 T5 = ["--model", "t5", "--tokenizer", "bpe"]  # later words win
 PARTS = {"spans_loss", "spans_accuracy"}
 
@@ -159,11 +161,31 @@ def test_gaps_are_filled(trained, folder):
         for gap in each.gaps:
             shares = [candidate.probability for candidate in gap]
             assert 1 <= len(gap) <= 3 and shares == sorted(shares, reverse=True) and 0 < sum(shares) <= 1 + 1e-9
-            assert len({candidate.text for candidate in gap}) == len(gap) and all(c.text for c in gap)
+            assert len({candidate.text.strip() for candidate in gap}) == len(gap) and all(c.text.strip() for c in gap)
     (one,) = found[0].gaps
     assert found[0].best.split() == f"the cat {one[0].text} on the mat".split()
     line = json.loads(here("fill", str(trained[0]), texts[0], "--json", "--top", "3", cwd=folder).stdout)
     assert line == run.fill(texts[0], top=3).to_dict()
+
+
+def test_answers_are_put_together_gap_by_gap(trained):
+    """Spaces count once, blank answers not at all, shares are those of exp(log-probability)."""
+    filler = SpanFiller(package.load(trained[0]))
+    (zero, one, two), encode = filler.marks.sentinels[:3].tolist(), filler.run.tokenizer.encode
+
+    def answer(first, second, share):
+        tokens = [zero, *encode(first).tolist(), one, *encode(second).tolist(), two]
+        return Hypothesis(tokens, 0.0, math.log(share) - 5, True)
+
+    answers = [answer(" cat", " mat", 0.2), answer("cat ", " tree", 0.1), answer(" dog", " mat", 0.1)]
+    found = filler._filled("the _ on a _", "_", [answer(" ", " mat", 0.5), *answers], top=2)
+    assert found.best == "the cat on a mat"
+    told = [{c.text: round(c.probability, 6) for c in gap} for gap in found.gaps]
+    assert told == [{"cat": 0.75, "dog": 0.25}, {"mat": 0.75, "tree": 0.25}]
+    blank = filler._filled("the _ on a _", "_", [answer("", "", 0.5)], top=2)
+    assert [gap[0].text for gap in blank.gaps] == ["", ""] and blank.best == "the  on a "
+    inside = filler._filled("the_ on_", "_", answers[:1], top=2)
+    assert inside.best == "the cat on mat" and inside.gaps[0][0].text == " cat"
 
 
 def test_what_it_cannot_fill_is_refused(trained, folder):

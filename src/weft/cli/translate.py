@@ -74,7 +74,7 @@ def translate(
 def _lines(found: Translation, *, scored: bool) -> Iterator[str]:
     """The text; other texts below it, with their scores where a person reads them; then what each word looked at."""
     for one in (found, *found.others):
-        shown = " ".join(one.text.split("\n"))
+        shown = " ".join(one.text.splitlines())
         yield f"{one.score:8.4f}  {shown}" if scored else shown
     if found.links:
         width = max(len(link.word) for link in found.links)

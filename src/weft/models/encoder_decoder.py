@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.blocks import Cache, DecoderCache, Layers, Mask, Position, all_positions, positions
@@ -158,7 +160,9 @@ def _check(name: str, tokens: Tensor) -> None:
         raise ShapeError(f"{name} has shape {tuple(tokens.shape)}", expected="(B, T)")
 
 
-def padded(texts: Sequence[Sequence[int]], filler: int = 0) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"] | None]:
+def padded(
+    texts: Sequence[Sequence[int] | NDArray[np.integer]], filler: int = 0
+) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"] | None]:
     """Texts as rows, the shorter ones filled up behind; and which tokens are real, or None if all are."""
     lengths = torch.tensor([len(text) for text in texts])
     longest = int(lengths.max())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weft.analysis import capture
 from weft.models import EncoderDecoder
 from weft.tasks.encoded_pairs import Ids, Spellers
+from weft.text import Tokenizer
 from weft.text.word_edges import WordEdges
 
 Looked = NDArray[np.float64]
@@ -52,13 +53,20 @@ def looked_at(model: EncoderDecoder, source: Ids, tokens: Ids, start: int) -> Lo
     return cast(Looked, looks / np.maximum(looks.sum(1, keepdims=True), 1e-12))
 
 
-def words_of(begins: NDArray[np.bool_], pieces: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+def pieces_of(tokenizer: Tokenizer, text: str, ids: Ids) -> list[bytes]:
+    """What each token stands for, which may be a part of a letter; of a stranger's tokens, the stretch of the text."""
+    if tokenizer.kind in ("other", "wordpiece"):
+        return [piece.encode() for piece in tokenizer.pieces(text)[: len(ids)]]
+    return [tokenizer.decode_bytes([number]) for number in ids]
+
+
+def words_of(begins: NDArray[np.bool_], pieces: Sequence[bytes]) -> tuple[list[str], NDArray[np.int64]]:
     """The words that pieces make, and which word each piece belongs to."""
     whose = np.cumsum(begins) - 1
-    words = [""] * (int(whose[-1]) + 1 if len(whose) else 0)
+    words = [b""] * (int(whose[-1]) + 1 if len(whose) else 0)
     for word, piece in zip(whose, pieces, strict=True):
         words[word] += piece
-    return [word.strip() for word in words], whose
+    return [word.decode(errors="replace").strip() for word in words], whose
 
 
 def aligned(spellers: Spellers, text: str, tokens: Ids, weights: Looked) -> Iterator[Link]:
@@ -66,7 +74,9 @@ def aligned(spellers: Spellers, text: str, tokens: Ids, weights: Looked) -> Iter
     ids = np.asarray(spellers.source.encode(text), dtype=np.int64)[: weights.shape[1] - 1]
     first = np.zeros(1, dtype=np.int64)
     edges = WordEdges.of(spellers.source)
-    source_words, source_of = words_of(edges.begins(ids, first), spellers.source.pieces(text)[: len(ids)])
+    source_words, source_of = words_of(edges.begins(ids, first), pieces_of(spellers.source, text, ids))
+    if not source_words:  # a stranger's tokenizer may find nothing in a text
+        return
     edges = edges if spellers.are_one else WordEdges.of(spellers.target)
     shown = [spellers.target.decode_bytes(tokens[:n]) for n in range(len(tokens) + 1)]
     begins = edges.begins(tokens, first)

@@ -36,8 +36,9 @@ class SpanFiller:
         """What may stand where `mask` does, in each text: the likeliest answers that beam search finds, gap by gap.
 
         The probability of a candidate is the share of the answers that have it there, each counted by exp of its
-        log-probability; what was not found counts as impossible. The best text has the likeliest answer as a whole in
-        its gaps, because what stands in one depends on the others.
+        log-probability; what was not found counts as impossible, and so does an answer that leaves a gap blank, unless
+        all do. The best text has the likeliest answer as a whole in its gaps, because what stands in one depends on
+        the others.
         """
         sources = [self._source(text, mask).tolist() for text in texts]
         counts = [text.count(mask) for text in texts]
@@ -50,7 +51,7 @@ class SpanFiller:
             limits = [counts[place] * (LONGEST + 1) + 2 for place in places]
             for place, hypotheses in zip(places, beam_search(decoding, starts, search, limits), strict=True):
                 found[place] = hypotheses
-        return [self._filled(*each, top, mask) for each in zip(texts, counts, found, strict=True)]
+        return [self._filled(text, mask, answers, top) for text, answers in zip(texts, found, strict=True)]
 
     def _source(self, text: str, mask: str) -> Ids:
         """The tokens of a text with a sentinel for each gap, and its end."""
@@ -80,21 +81,28 @@ class SpanFiller:
         with torch.inference_mode():
             return GapDecoding(model, sources, counts, sentinels=sentinels, end=self.marks.end, never=never)
 
-    def _filled(self, text: str, gaps: int, found: Sequence[Hypothesis], top: int, mask: str) -> Filled:
-        best = max((hypothesis.log_probability for hypothesis in found), default=0.0)
-        weights = [math.exp(hypothesis.log_probability - best) for hypothesis in found]
-        read = [self._read(hypothesis, gaps) for hypothesis in found]
+    def _filled(self, text: str, mask: str, found: Sequence[Hypothesis], top: int) -> Filled:
+        pieces = text.split(mask)
+        answers = [(self._read(hypothesis, pieces), hypothesis.log_probability) for hypothesis in found]
+        answers = [answer for answer in answers if all(word.strip() for word in answer[0])] or answers
+        answers.sort(key=lambda answer: -answer[1])
+        weights = [math.exp(log_probability - answers[0][1]) for _, log_probability in answers]
         candidates = []
-        for gap in range(gaps):
+        for gap in range(len(pieces) - 1):
             shares: dict[str, float] = {}
-            for words, weight in zip(read, weights, strict=True):
+            for (words, _), weight in zip(answers, weights, strict=True):
                 shares[words[gap]] = shares.get(words[gap], 0.0) + weight / sum(weights)
             likeliest = sorted(shares.items(), key=lambda item: -item[1])[:top]
             candidates.append([Candidate(word, share) for word, share in likeliest])
-        first = read[int(np.argmax(weights))] if read else [""] * gaps
-        return Filled(text, candidates, with_words(text, mask, first))
+        best = answers[0][0] if answers else [""] * (len(pieces) - 1)
+        return Filled(text, candidates, with_words(text, mask, best))
 
-    def _read(self, hypothesis: Hypothesis, gaps: int) -> list[str]:
-        """What a text says of each gap; nothing, where it leaves one out."""
+    def _read(self, hypothesis: Hypothesis, pieces: Sequence[str]) -> list[str]:
+        """What an answer says of each gap, without the space that the text around it has already."""
         said = written_in(np.array(hypothesis.tokens, dtype=np.int64), self.marks)
-        return [self.run.tokenizer.decode(said.get(int(mark), [])) for mark in self.marks.sentinels[:gaps]]
+        words = []
+        for mark, before, after in zip(self.marks.sentinels.tolist(), pieces, pieces[1:], strict=False):
+            word = self.run.tokenizer.decode(said.get(mark, []))
+            word = word.removeprefix(" ") if not before or before.endswith(" ") else word
+            words.append(word.rstrip(" ") if not after or after.startswith(" ") else word)
+        return words

@@ -295,6 +295,7 @@ class Run:
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it does not write one text from another",
                 expected="a transformer or a t5, from weft train translate or from Hugging Face",
+                advice=f"what it can do:  {first_use(purpose(self.model_config), self.directory.path)}",
             )
 
     def translate(self, texts: str | Sequence[str], **settings: Any) -> Any:

@@ -154,7 +154,7 @@ class Parallel(Prepared):
         return int(self._batches[0].per_epoch)
 
     @property
-    def loss(self) -> TextToText:
+    def loss(self) -> Callable[..., Any]:
         return TextToText(self.config.objective.smoothing)
 
     @property

@@ -55,9 +55,9 @@ class TranslationConfig(Config):
 
     def search(self, tokenizer: Tokenizer, start: int) -> SearchConfig:
         """For this vocabulary; the token that begins a text is not written inside it."""
-        beams = max(self.beams, self.best) if self.temperature is None else 1
+        beams, best = (max(self.beams, self.best), self.best) if self.temperature is None else (1, 1)
         suppress = () if start == tokenizer.end else (start,)
-        return SearchConfig(beams=beams, alpha=self.alpha, best=self.best, end=tokenizer.end, suppress=suppress)
+        return SearchConfig(beams=beams, alpha=self.alpha, best=best, end=tokenizer.end, suppress=suppress)
 
     def sampling(self) -> GenerationConfig | None:
         """How a text is drawn, if it is."""
@@ -193,7 +193,7 @@ class Translator:
             links = tuple(aligned(self.spellers, text, tokens, weights))
         if lost:
             assert weights is not None
-            pieces = self.spellers.source.pieces(text)
+            pieces = self.spellers.source.pieces(text)[: len(source) - 1]
             shown = self._with_copies(tokens, cast(int, unknown), pieces, weights)
         else:
             shown = self.spellers.target.decode(tokens)
@@ -207,7 +207,8 @@ class Translator:
             if token != unknown:
                 rest.append(token)
                 continue
-            parts += [self.spellers.target.decode(rest), pieces[int(weights[place, : len(pieces)].argmax())].strip()]
+            looked = weights[place, : len(pieces)]
+            parts += [self.spellers.target.decode(rest), pieces[int(looked.argmax())].strip() if len(looked) else ""]
             rest = []
         return " ".join(part.strip() for part in [*parts, self.spellers.target.decode(rest)] if part.strip())
 

@@ -90,10 +90,11 @@ class Attention(nn.Module):
         query = query if self.qk is None else self.qk(query, query, None)[0]
         rows, readers = query.shape[0], query.shape[0] // cache.rows
         if readers > 1:
-            query = query.unflatten(0, (-1, readers)).transpose(1, 2).flatten(2, 3)
+            query = query.view(-1, readers, *query.shape[1:]).transpose(1, 2).flatten(2, 3)
         found = self.lookup.recall(query, None, None, mask, cache)
         if readers > 1:
-            found = found.unflatten(2, (readers, -1)).transpose(1, 2).reshape(rows, self.heads, -1, found.shape[-1])
+            split = found.view(*found.shape[:2], readers, -1, found.shape[-1])
+            found = split.transpose(1, 2).reshape(rows, self.heads, -1, found.shape[-1])
         return self._join(found)
 
     def remember(self, memory: Tensor, cache: JointCache, keep: Tensor | None = None) -> None:
