@@ -227,7 +227,7 @@ MUTANTS = [
     translating("the rate falls as 1/step", "training/schedule.py", "math.sqrt(self.warmup / so_far)", "self.warmup / so_far", "averaging"),
     translating("the mask of the memory is dropped", "models/encoder_decoder.py", "memory_mask=Mask(keep=memory.keep)", "memory_mask=Mask()", "memory"),
     translating("joint: positions count the memory", "blocks/cache.py", "return self.length - self.remembered if written is None", "return self.length if written is None", "memory"),
-    translating("beams look at another's source", "blocks/attention/heads.py", "query.unflatten(0, (-1, readers)).transpose(1, 2)", "query.unflatten(0, (readers, -1)).transpose(0, 1).transpose(1, 2)", "memory"),
+    translating("beams look at another's source", "blocks/attention/heads.py", "query.view(-1, readers, *query.shape[1:]).transpose(1, 2)", "query.view(readers, -1, *query.shape[1:]).transpose(0, 1).transpose(1, 2)", "memory"),
     translating("memories of those who left stay", "generation/sources.py", "select_sources(self.caches, sources)", "pass", "memory"),
     translating("texts in another order", "generation/text_to_text.py", "zip(places, texts, strict=True)", "zip(sorted(places), texts, strict=True)", "memory"),
     translating("alpha is ignored", "generation/beams.py", "divisor = (self.tokens.shape[2] + 1) ** self.settings.alpha", "divisor = 1.0", "search"),

@@ -147,7 +147,7 @@ def test_words_are_aligned(desk, kind):
         for link in links:
             assert [word for word, _ in link["looks"]] == words
             shares = [share for _, share in link["looks"]]
-            assert all(0 <= share <= 1 for share in shares) and sum(shares) <= 1 + 1e-6
+            assert all(0 < share < 1 for share in shares) and sum(shares) <= 1 + 1e-6
             assert link["weight"] == max(shares) and [link["source"], link["weight"]] in link["looks"]
     lines = translated(desk, TEXT, "--align", kind=kind).stdout.splitlines()
     first = shown(desk, TEXT, "--align", kind=kind)[0]

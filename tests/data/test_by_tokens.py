@@ -41,6 +41,8 @@ def test_pure_and_different_in_each_epoch_and_seed():
     assert any(not np.array_equal(one[n], other[n]) for n in range(5))
     first, second = epoch(one, 0), epoch(one, 1)
     assert any(not np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    lengths = [[int(LENGTHS[bunch, 0].max()) for bunch in bunches] for bunches in (first, second)]
+    assert sorted(lengths[0]) == sorted(lengths[1]) and lengths[0] != lengths[1]  # long and short ones at other times
     company = [{frozenset(bunch.tolist()) for bunch in bunches} for bunches in (first, second)]
     assert len(company[0] & company[1]) < len(company[0]) / 2  # not the same pairs together
 
