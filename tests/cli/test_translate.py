@@ -39,7 +39,8 @@ def test_a_line_for_each_text(desk):
 def test_files_in_and_out_keep_their_order_and_their_empty_lines(desk, tmp_path):
     given = [TEXTS[0], "", *TEXTS[1:4], "   ", *TEXTS[4:], ""]
     (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in given))
-    alone = [translated(desk, text).stdout.rstrip("\n") for text in TEXTS]
+    run = package.load(desk.run("translator"))
+    alone = [run.translate(text).text for text in TEXTS]
     lines = [alone.pop(0) if text.strip() else "" for text in given]
     translated(desk, "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text() == "".join(f"{line}\n" for line in lines)
@@ -105,8 +106,9 @@ def test_a_seed_draws_the_same_text_again(desk):
     words = [*TEXTS, "--temperature", "1.5", "--seed"]
     one, again, other = (translated(desk, *words, seed).stdout for seed in ("3", "3", "4"))
     assert one == again != other
-    alone = [translated(desk, text, "--temperature", "1.5", "--seed", "3").stdout for text in TEXTS]
-    assert "".join(alone) == one
+    run = package.load(desk.run("translator"))
+    alone = [run.translate(text, temperature=1.5, seed=3).text for text in TEXTS]
+    assert [" ".join(text.splitlines()) for text in alone] == one.splitlines()
     certain = translated(desk, *TEXTS, "--temperature", "1.5", "--top-k", "1").stdout
     assert certain == translated(desk, *TEXTS, "--beams", "1").stdout
     assert translated(desk, *TEXTS, "--temperature", "1.5", "--top-p", "0.000001").stdout == certain
@@ -130,7 +132,8 @@ def test_max_tokens(desk):
 def test_ragged_company_changes_no_text(desk):
     given = [TEXTS[0], "a", "the " * 15, *TEXTS[1:5], "fine", "x y z q"]
     for kind in ("translator", "joint"):
-        alone = [shown(desk, text, kind=kind)[0] for text in given]
+        run = package.load(desk.run(kind))
+        alone = [run.translate(text).to_dict() for text in given]
         together = shown(desk, *given, kind=kind)
         assert [one["translation"] for one in together] == [one["translation"] for one in alone]
         assert [one["score"] for one in together] == pytest.approx([one["score"] for one in alone], abs=1e-5)

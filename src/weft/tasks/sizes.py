@@ -44,15 +44,23 @@ def sizes_of(rung: Rung) -> dict[str, Any]:
 
 # -- models that write one text from another --------------------------------------------------
 
-PAIR_LADDER = ((128, 2, 4), (192, 3, 6), (256, 3, 8), (256, 4, 8), (384, 4, 12), (512, 6, 8))  # width, depth, heads
+PAIR_LADDER = (  # width, depth, heads, dropout
+    (128, 2, 4, 0.1),
+    (192, 3, 6, 0.15),
+    (256, 3, 8, 0.15),
+    (256, 4, 8, 0.15),
+    (384, 4, 12, 0.15),
+    (512, 6, 8, 0.15),
+)
 EPOCHS = 12  # readings for which there should be time
 
 
 def pair_sizes(flops: float, tokens: int, vocab_size: int) -> dict[str, Any]:
     """The largest size with which pairs of so many tokens on each side can be read a dozen times."""
     chosen = PAIR_LADDER[0]
-    for width, depth, heads in PAIR_LADDER:
+    for rung in PAIR_LADDER:
+        width, depth, _, _ = rung
         maps = depth * (12 + 16) * width**2 + vocab_size * width
         if 6 * maps * tokens * EPOCHS <= flops:
-            chosen = (width, depth, heads)
-    return {"width": chosen[0], "depth": chosen[1], "attention.heads": chosen[2]}
+            chosen = rung
+    return dict(zip(("width", "depth", "attention.heads", "dropout"), chosen, strict=True))

@@ -305,4 +305,4 @@ def _learning(start: Start | None) -> dict[str, Any]:
     """Rates of a model with one table for reading and writing."""
     if start is not None:
         return GENTLE
-    return {"optimizer.embedding_rate": 0.005, "optimizer.head_rate": 0.005}
+    return {"optimizer.learning_rate": 0.01, "optimizer.embedding_rate": 0.005, "optimizer.head_rate": 0.005}
