@@ -47,16 +47,15 @@ def sizes_of(rung: Rung) -> dict[str, Any]:
 PAIR_LADDER = (  # width, depth, heads, dropout
     (128, 2, 4, 0.1),
     (192, 3, 6, 0.15),
-    (256, 3, 8, 0.15),
     (256, 4, 8, 0.15),
     (384, 4, 12, 0.15),
     (512, 6, 8, 0.15),
 )
-EPOCHS = 12  # readings for which there should be time
+EPOCHS = 9  # readings for which there should be time
 
 
 def pair_sizes(flops: float, tokens: int, vocab_size: int) -> dict[str, Any]:
-    """The largest size with which pairs of so many tokens on each side can be read a dozen times."""
+    """The largest size with which pairs of so many tokens on each side can be read so often."""
     chosen = PAIR_LADDER[0]
     for rung in PAIR_LADDER:
         width, depth, _, _ = rung
