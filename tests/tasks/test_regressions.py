@@ -14,7 +14,7 @@ from weft.data.labelled_pairs import LabelledPairs
 from weft.data.pretraining import PretrainingSamples
 from weft.errors import ConfigError
 from weft.models import BERTConfig
-from weft.tasks.filling import _with_words
+from weft.tasks.filled import with_words
 from weft.tasks.sources import task_of
 from weft.tasks.tables import TableConfig, read_tables
 from weft.tasks.training import _paths
@@ -50,7 +50,7 @@ def test_the_length_that_is_asked_for_is_read(tmp_path):
     ],
 )
 def test_a_filled_text_is_otherwise_as_it_was_written(text, words, filled):
-    assert _with_words(text, "[MASK]", words) == filled
+    assert with_words(text, "[MASK]", words) == filled
 
 
 def test_lines_of_pairs_are_all_of_one_form(desk):
