@@ -16,7 +16,7 @@ class SourceDecoding:
     """Reads the sources once; then `step` by step each row gets one more token (a `Decoding`).
 
     Rows of one source lie side by side. They share its memory: its keys and values are computed once and never
-    copied, however many beams look at them.
+    copied, however many beams look at them (unless they stand in one table with what is written: `joint`).
     """
 
     def __init__(self, model: EncoderDecoder, sources: Sequence[Sequence[int]], *, room: int = 64) -> None:
