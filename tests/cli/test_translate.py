@@ -257,3 +257,17 @@ def test_what_is_no_text_leaves_no_empty_file(desk, tmp_path):
     words = ["--input", str(tmp_path / "bad.txt"), "--output", str(tmp_path / "out.txt")]
     result = translated(desk, *words, check=False)
     assert result.returncode == 1 and "not valid UTF-8" in result.stderr and not (tmp_path / "out.txt").exists()
+
+
+def test_a_text_is_given_once_with_its_best_score(desk, monkeypatch):
+    """Sub-words can spell a text in several ways, and each is a find of its own."""
+    from weft.generation.search import Hypothesis
+    from weft.tasks import translating
+
+    run = package.load(desk.run("translator"))
+    one, two = (run.tokenizer.encode(text).tolist() for text in ("the film", "a house"))
+    found = [Hypothesis(ids, score, score, True) for ids, score in ((one, -1.0), (two, -2.0), (one, -3.0))]
+    monkeypatch.setattr(translating, "written", lambda *_, **__: [found])
+    best = run.translate("the film", best=3)
+    assert (best.text, best.score) == ("the film", -1.0)
+    assert [(other.text, other.score) for other in best.others] == [("a house", -2.0)]

@@ -161,8 +161,10 @@ class Parallel(Prepared):
     def judged_tokens(self) -> int:
         return sum(part.tokens for name, part in self.parts.items() if name != "train")
 
-    def seconds_at_end(self) -> float:
-        """Measured with fresh weights on a few sources, as many tokens each as their targets have."""
+    @cached_property
+    def _seconds_each(self) -> tuple[float, float]:
+        """To translate a source, greedily and thoroughly; measured with fresh weights on a few sources, as many tokens
+        each as their targets have."""
         model = self.config.model.build().to(self.config.training.device)
         part = self.parts["validation"]
         some = np.linspace(0, len(part) - 1, min(TIMED, len(part))).astype(int)
@@ -172,8 +174,16 @@ class Parallel(Prepared):
             began = time.perf_counter()
             translated(model, self.tokenizer, sources, settings, start=self.start, limits=lengths)
             seconds.append((time.perf_counter() - began) / len(some))
+        return seconds[0], seconds[1]
+
+    @property
+    def seconds_of_evaluation(self) -> float:
+        """What translating some of the held-out pairs takes."""
+        return self._seconds_each[0] * min(JUDGED, len(self.parts["validation"]))
+
+    def seconds_at_end(self) -> float:
         test = len(self.parts["test"]) if "test" in self.parts else 0
-        return seconds[0] * min(JUDGED, len(part)) + seconds[1] * test
+        return self.seconds_of_evaluation + self._seconds_each[1] * test
 
     def job(self, sample: str | None = None) -> Job:
         device = torch.device(self.config.training.device)
@@ -273,7 +283,11 @@ def _plan(
     pieces = planning.Pieces(parallel.per_epoch, parallel.seconds_per_step, parallel.seconds_at_end)
     training = planning.with_steps(training, request, pieces, ranks)
     if not training.evaluate_every:
-        training = training.override({"evaluate_every": max(1, training.steps // EVALUATIONS)})
+        count = EVALUATIONS
+        if training.minutes is not None:  # a tenth of the time at most
+            fitting = 60 * training.minutes / 10 / max(1e-9, parallel.seconds_of_evaluation)
+            count = int(ranks.agree(max(3, min(EVALUATIONS, fitting)), torch.device(training.device)))
+        training = training.override({"evaluate_every": max(1, -(-training.steps // count))})
     return Parallel(config.override({"training": training}), data, spellers)
 
 

@@ -174,9 +174,17 @@ class Translator:
         places = [place for place, text in enumerate(texts) if text.strip()]
         sources, _ = with_end(self.spellers.source, [texts[place] for place in places], self.length)
         limits = [min(self.length, settings.max_tokens or limit_of(len(source), self.length)) for source in sources]
-        hypotheses = written(self.model, self.spellers.target, sources, settings, start=self.start, limits=limits)
+        # the same text may be found in several spellings: look for more, and keep each text once
+        wider = {"best": 2 * settings.best, "beams": max(settings.beams, 2 * settings.best)}
+        search = settings.override(wider) if settings.best > 1 and settings.temperature is None else settings
+        hypotheses = written(self.model, self.spellers.target, sources, search, start=self.start, limits=limits)
         for place, source, best in zip(places, sources, hypotheses, strict=True):
             given = [self._translation(texts[place], source, hypothesis, align) for hypothesis in best]
+            if settings.temperature is None:
+                once: dict[str, Translation] = {}
+                for one in given:
+                    once.setdefault(one.text, one)
+                given = list(once.values())[: settings.best]
             first = given[0]
             found[place] = Translation(
                 first.source, first.text, first.score, first.ended, tuple(given[1:]), first.links
