@@ -39,6 +39,7 @@ from weft.blocks.position import LearnedConfig, RotaryConfig
 from weft.config import Between, Choice, Share, Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError, did_you_mean
 from weft.models.base import ModelConfig
+from weft.models.classes import Classes
 
 # -- what is read from the trunk --------------------------------------------------------------
 
@@ -98,25 +99,12 @@ class PretrainingConfig(MaskedConfig, QuestionsConfig, kind="pretraining"):
     """Masked tokens and sentence pairs, the two tasks BERT was trained on."""
 
 
-class ClassesConfig(HeadConfig, kind="classes"):
-    """A score for each class of text; one class is a number (regression). `labels` are their names, if they have any.
-
-    `several`: a text may have any number of the labels, and each score is about its own yes or no. `dropout` None:
-    as in the trunk.
-    """
+class ClassesConfig(Classes, HeadConfig, kind="classes"):
+    """A score for each class of text. `dropout` None: as in the trunk."""
 
     pooled = True
     classes: Size = 2
-    labels: tuple[str, ...] = ()
-    several: bool = False
     dropout: Share | None = None
-
-    def check(self) -> None:
-        super().check()
-        if self.labels and len(self.labels) != self.classes:
-            raise ConfigError(f"{len(self.labels)} labels for {self.classes} classes", expected="one for each, or none")
-        if len(set(self.labels)) != len(self.labels):
-            raise ConfigError("labels that occur twice", expected="a name of its own for each class")
 
 
 class MaskedHead(nn.Module):

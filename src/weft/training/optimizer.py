@@ -200,6 +200,6 @@ class AdamWConfig(OptimizerConfig, kind="adamw"):
 
 def _place(name: str, p: Tensor) -> str:
     """Matrices inside the layers are Muon's; what reads or writes tokens has rates of its own."""
-    if p.dim() == 2 and re.match(r"((en|de)coder\.)?layers\.", name):
+    if p.dim() == 2 and re.match(r"((en|de)coder\.|stages\.\d+\.)?layers\.", name):
         return "matrix"
     return "embedding" if EMBEDDING.match(name) else "head"
