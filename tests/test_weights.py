@@ -129,8 +129,20 @@ def test_a_change_of_the_numbers_is_undone_bit_for_bit():
         table.carries("stranger")
 
 
+def test_axes_of_length_1_stand_around_ours_there():
+    table = WeightTable(Row("token", "t", ones=(2, 0)), Row("map", "m", ones=(0, 2)))
+    state = {"t": torch.randn(3), "m": torch.randn(1, 4)}
+    foreign = table.write(state)
+    assert foreign["token"].shape == (1, 1, 3) and foreign["map"].shape == (1, 4, 1, 1)
+    again = table.read(foreign, shapes(state))
+    assert all(torch.equal(again[name], state[name]) for name in state)
+    for name, wrong in (("token", (2, 1, 3)), ("token", (1, 1, 4)), ("map", (1, 4, 1, 2)), ("map", (4, 1, 1))):
+        with pytest.raises(WeightsError, match=f"{name!r} has shape"):
+            table.read(foreign | {name: torch.zeros(wrong)}, shapes(state))
+
+
 def test_a_vector_that_is_a_matrix_of_one_row_there():
-    table = WeightTable(Row("bias", "b", one_row=True))
+    table = WeightTable(Row("bias", "b", ones=(1, 0)))
     foreign = table.write({"b": torch.arange(3.0)})
     assert foreign["bias"].shape == (1, 3)
     assert torch.equal(table.read(foreign, {"b": (3,)})["b"], torch.arange(3.0))

@@ -38,14 +38,14 @@ class Row:
     `{layer}` (or any name in braces) stands for a number, the same on both sides. Several of ours lie
     one after the other along the first axis of the foreign tensor. `transposed`: the foreign program
     stores (inputs, outputs) where `nn.Linear` stores (outputs, inputs). `change`: the numbers differ too.
-    `one_row`: a vector of ours is a matrix of one row there.
+    `ones`: how many axes of length 1 stand there before and behind those of ours.
     """
 
     foreign: str
     ours: str | tuple[str, ...]
     transposed: bool = False
     change: Change | None = None
-    one_row: bool = False
+    ones: tuple[int, int] = (0, 0)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -58,6 +58,17 @@ class Row:
         if tensor.dim() > 2:
             raise WeightsError(f"{self.foreign!r} has {tensor.dim()} axes", expected="a matrix or a vector")
         return tensor.t()
+
+    def bare(self, tensor: Tensor) -> Tensor:
+        """Without the axes of length 1 that ours has not; as it is where they are not all there."""
+        before, end = self.ones[0], tensor.dim() - self.ones[1]
+        if end < before or any(size != 1 for size in (*tensor.shape[:before], *tensor.shape[end:])):
+            return tensor
+        return tensor.reshape(tensor.shape[before:end])
+
+    def dressed(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Our shape with these axes."""
+        return (1,) * self.ones[0] + shape + (1,) * self.ones[1]
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,7 @@ class WeightTable:
                 whole = torch.cat([ours[t] for t in targets]) if len(targets) > 1 else ours[targets[0]]
                 whole = whole if row.change is None else row.change.write(whole)
                 whole = row.turn(whole).contiguous()
-                foreign[row.foreign.format(**numbers)] = whole[None] if row.one_row else whole
+                foreign[row.foreign.format(**numbers)] = whole.reshape(row.dressed(tuple(whole.shape)))
                 used.update(targets)
         _refuse([name for name in ours if name not in used], "no row of the table writes")
         return foreign
@@ -207,11 +218,11 @@ def _split(
 ) -> list[Tensor]:
     """The foreign tensor cut into parts of the shapes that our parameters have."""
     wanted = [tuple(shapes[target]) for target in targets]
-    whole = row.turn(tensor[0] if row.one_row and tensor.dim() == 2 and len(tensor) == 1 else tensor)
+    whole = row.turn(row.bare(tensor))
     stacked = wanted[0] if len(wanted) == 1 else (sum(shape[0] for shape in wanted), *wanted[0][1:])
     if tuple(whole.shape) != stacked or any(shape[1:] != stacked[1:] for shape in wanted):
         given = f"{name!r} has shape {tuple(tensor.shape)}"
-        theirs = tuple(reversed(stacked)) if row.transposed else (1, *stacked) if row.one_row else stacked
+        theirs = tuple(reversed(stacked)) if row.transposed else row.dressed(stacked)
         raise WeightsError(given, expected=f"{theirs} for {', '.join(targets)}")
     whole = whole if row.change is None else row.change.read(whole)
     if len(wanted) == 1:

@@ -10,6 +10,9 @@ DRESSES = [{}, {"heads": 4, "kv_heads": 2, "head_width": 4}, {"heads": 3, "head_
 MORE = {
     "softmax": [{"beta": 1.0}, {"beta": 0.0}, {"beta": float("inf")}],
     "hard": [{"learning": "argmax"}, {"learning": "gumbel"}],
+    "window": [{"window": 4, "shift": 3}, {"window": 2}, {"window": 5, "shift": 2, "beta": float("inf")}],
+    "hierarchy": [{"summaries": 1}, {"beta": 0.0}, {"summaries": 40, "beta": float("inf")}],
+    "channel": [{"heads": 1, "bias": False}, {"beta": 0.0}],
 }
 
 

@@ -337,7 +337,7 @@ def test_a_damaged_export_is_caught(what, tmp_path, monkeypatch):
 
 
 def unmoved(row):
-    return Row(row.foreign, row.ours, row.transposed, None, row.one_row) if isinstance(row, Row) else row
+    return Row(row.foreign, row.ours, row.transposed, None, row.ones) if isinstance(row, Row) else row
 
 
 def unmoved_norms(row):

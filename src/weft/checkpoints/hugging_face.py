@@ -1,5 +1,7 @@
 """A model as Hugging Face stores it: a folder with config.json, safetensors and a tokenizer, read and written.
 
+A folder of timm's, as its hub has them, is read in the same way: its layouts know it by the architecture it names.
+
 Nothing in such a folder is believed: settings choose sizes and kinds and nothing else, tensors are compared
 with the model before they are loaded, and no code, path or address that a file names is ever followed.
 """
@@ -20,6 +22,7 @@ from weft.checkpoints.tensor_file import Entry, is_pickled, read_header
 from weft.errors import ConfigError, DataError, UnsupportedError, WeightsError
 from weft.models import Foreign, Layout, ModelConfig, layout_of
 from weft.models.layouts import CAUSAL, TEXT_TO_TEXT
+from weft.models.preprocessing import PREPROCESSOR, Preprocessing, read_preprocessing, read_timm_preprocessing
 from weft.text import END, Tokenizer
 from weft.text.hugging_face import TARGET, has_tokenizer, json_with_end, read_folder, read_source
 
@@ -75,6 +78,17 @@ class HuggingFaceFolder:
         """The ids that end a text, as config.json has them."""
         given = self.settings.values.get("eos_token_id")
         return [number for number in (given if isinstance(given, list) else [given]) if type(number) is int]
+
+    @cached_property
+    def preprocessing(self) -> Preprocessing | None:
+        """What pictures go through before the model reads them; None where nothing is said of it."""
+        path = self.path / PREPROCESSOR
+        if path.exists():
+            values = read_json(path)
+            if not isinstance(values, dict):
+                raise DataError(f"{path} is JSON, but no table", expected="how pictures are prepared")
+            return read_preprocessing(Foreign(values, str(path)))
+        return read_timm_preprocessing(self.settings) if self.settings.table("pretrained_cfg") else None
 
     @property
     def has_tokenizer(self) -> bool:
@@ -195,6 +209,8 @@ def write_folder(
         begin = end if tokenizer is not None and tokenizer.end_name == END else None
         ids = {"bos_token_id": begin, "eos_token_id": end, "pad_token_id": None}
         write_json(folder / "generation_config.json", ids | {"pad_token_id": end})
+    elif not _vocabularies(config):  # it reads no tokens
+        ids = {}
     else:
         ids = {"pad_token_id": None if tokenizer is None else tokenizer.special.pad}
     write_json(folder / "config.json", {**layout.write_config(config), **ids})
@@ -263,6 +279,7 @@ def _tokenizer_config(tokenizer: Tokenizer, config: ModelConfig, auto: str) -> d
 REMOTE = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 WANTED = [
     "config.json",
+    PREPROCESSOR,
     "generation_config.json",
     MODEL,
     INDEX,

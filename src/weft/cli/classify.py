@@ -20,7 +20,8 @@ from weft.cli.streams import groups, lines_from, open_run, output_to
 from weft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from weft.tasks.classifying import Answer, Classifier
+    from weft.tasks.answers import Answer
+    from weft.tasks.classifying import Classifier
 
 AT_ONCE = 512  # texts that are read together
 DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -12,13 +12,15 @@ Plan = dict[str, Any]
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan, a line each: what is learned from, the model, how long."""
     yield LEARNED_FROM[plan["task"]](plan)
+    reading = "looking at {size} × {size} pixels" if "size" in plan else "reading {length} tokens at a time"
     yield (
         f"Model: {plan['model']}, {plan['depth']} layers of width {plan['width']}, "
-        f"{plan['parameters'] / 1e6:.2f} M parameters, reading {plan['length']} tokens at a time; "
+        f"{plan['parameters'] / 1e6:.2f} M parameters, {reading.format(**plan)}; "
         f"about {plan['memory'] / 2**20:,.0f} MB."
     )
     time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""
-    each = f"{plan['batch_tokens']:,} tokens" if "batch_tokens" in plan else f"{plan['batch']} texts"
+    things = "pictures" if "size" in plan else "texts"
+    each = f"{plan['batch_tokens']:,} tokens" if "batch_tokens" in plan else f"{plan['batch']} {things}"
     yield f"{plan['steps']:,} steps of {each} ({plan['epochs']:g} epochs){time_words}."
 
 
@@ -38,10 +40,18 @@ def _table(plan: Plan) -> str:
     tested = f", {plan['test_examples']:,} are for the test at the end" if "test_examples" in plan else ""
     kinds = {
         "single": f"{plan['classes']} classes",
-        "several": f"{plan['classes']} labels, any number of them for a text",
+        "several": f"{plan['classes']} labels, any number of them at once",
         "number": "a number",
     }
     weighted = ", rare classes weigh more" if plan["weighted"] else ""
+    if "size" in plan:
+        colours = "grey" if plan["channels"] == 1 else "coloured"
+        mirrored = ", mirrored or not" if plan["mirrored"] else ""
+        return (
+            f"{plan['columns'][0].upper()}{plan['columns'][1:]}.\n"
+            f"Learning {kinds[plan['labels']]} from {plan['examples']:,} {colours} pictures{mirrored}{weighted}; "
+            f"{plan['validation_examples']:,} pictures are held out{tested}."
+        )
     return (
         f"{plan['columns'][0].upper()}{plan['columns'][1:]}.\n"
         f"Learning {kinds[plan['labels']]} from {plan['examples']:,} examples ({plan['tokenizer']}, vocabulary "

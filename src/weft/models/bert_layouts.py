@@ -9,9 +9,9 @@ from weft.blocks.attention import SoftmaxConfig
 from weft.blocks.feedforward import PlainConfig
 from weft.blocks.norm import LayerNormConfig
 from weft.blocks.position import LearnedConfig
-from weft.errors import DataError, UnsupportedError
 from weft.models.base import ModelConfig
 from weft.models.bert import BERTConfig, ClassesConfig, HeadConfig, MaskedConfig, QuestionsConfig
+from weft.models.class_layouts import class_settings, read_classes
 from weft.models.gpt_layouts import ACTIVATIONS, LAYER, THEIR_WORD, pair
 from weft.models.layouts import Foreign, Layout
 from weft.weights import Ignored, Row, Tied, WeightTable
@@ -31,8 +31,6 @@ AUTO_CLASSES = {
     "BertForPreTraining": "AutoModelForPreTraining",
     "BertForSequenceClassification": "AutoModelForSequenceClassification",
 }
-PROBLEMS = {"single_label_classification": "single", "multi_label_classification": "several", "regression": "number"}
-PROBLEM_OF = {ours: theirs for theirs, ours in PROBLEMS.items()}
 QUESTION = "next-sentence"  # the only one about pairs that their classes have a map for
 NO_POOLER = "a trunk has its pooler there"
 NEW_NORM, OLD_NORM = ("weight", "bias"), ("gamma", "beta")  # what the first BERT called weight and bias of a norm
@@ -215,31 +213,11 @@ def _head(theirs: Foreign) -> HeadConfig:
 
 
 def _classes(theirs: Foreign) -> ClassesConfig:
-    names = theirs.table("id2label")
-    classes = theirs.size("num_labels", len(names) or 2)
-    labels = [name for i in range(len(names)) if isinstance(name := names.get(str(i)), str)]
-    if names and not len(labels) == len(names) == classes:
-        raise DataError(f"{theirs.where}: id2label", expected=f"a name for each of {classes} classes, counted from 0")
-    kind = theirs.word("problem_type", PROBLEMS, PROBLEM_OF["number" if classes == 1 else "single"])
-    if kind == "number" and classes != 1:
-        raise UnsupportedError(f"{theirs.where}: regression of {classes} numbers", expected="one number")
-    if kind == "single" and classes == 1:
-        raise UnsupportedError(f"{theirs.where}: a choice between {classes} class", expected="two, or a regression")
-    nameless = labels == [f"LABEL_{i}" for i in range(len(names))]
     own = theirs.values.get("classifier_dropout")
     return ClassesConfig(
-        classes=classes,
-        labels=() if nameless else tuple(labels),
-        several=kind == "several",
-        dropout=None if own is None else theirs.number("classifier_dropout"),
+        **read_classes(theirs), dropout=None if own is None else theirs.number("classifier_dropout")
     )
 
 
 def _class_settings(head: ClassesConfig) -> dict[str, Any]:
-    labels = head.labels or [f"LABEL_{i}" for i in range(head.classes)]
-    return {
-        "id2label": {str(i): label for i, label in enumerate(labels)},
-        "label2id": {label: i for i, label in enumerate(labels)},
-        "problem_type": PROBLEM_OF["several" if head.several else "number" if head.classes == 1 else "single"],
-        "classifier_dropout": head.dropout,
-    }
+    return {**class_settings(head), "classifier_dropout": head.dropout}

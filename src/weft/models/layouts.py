@@ -42,6 +42,23 @@ class Foreign:
             raise DataError(f"{self.where}: {key} = {_short(value)}", expected=f"a whole number from 1 to {2**31}")
         return value
 
+    def sizes(self, key: str) -> tuple[int, ...]:
+        """Several such numbers in a list."""
+        value = self._value(key, None)
+        if not isinstance(value, list | tuple):
+            raise DataError(f"{self.where}: {key} = {_short(value)}", expected="a list of whole numbers")
+        return tuple(Foreign({key: item}, self.where).size(key) for item in value)
+
+    def side(self, key: str, default: int | None = None) -> int:
+        """Rows and columns of a square: one such number, or twice the same."""
+        value = self._value(key, default)
+        if not isinstance(value, list | tuple):
+            return self.size(key, default)
+        sides = self.sizes(key)
+        if len(sides) != 2 or sides[0] != sides[1]:
+            raise UnsupportedError(f"{self.where}: {key} = {_short(value)}", expected="as many rows as columns")
+        return sides[0]
+
     def token(self, key: str, default: int | None = None) -> int:
         """The id of a token; without a default it must be there."""
         value = self._value(key, default)
@@ -98,6 +115,7 @@ class Layout:
     architecture: ClassVar[str]
     prefix: ClassVar[str]
     menu: ClassVar[dict[str, Layout]] = {}
+    nameless: ClassVar[list[Layout]] = []  # of files that have no `model_type`, and say in another way what they are
 
     def __init_subclass__(cls, name: str = "", architecture: str = "", prefix: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -107,6 +125,10 @@ class Layout:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+    def is_meant(self, theirs: Foreign) -> bool:
+        """Whether settings without a `model_type` are of this layout."""
+        return False
 
     def read_config(self, theirs: Foreign) -> ModelConfig:
         """Our config of the model that their settings describe; refuses what we cannot compute."""
@@ -158,10 +180,12 @@ class Layout:
 
 
 def layout_of(theirs: Foreign) -> Layout:
-    """The layout that their `model_type` names. What asks for code of its own, or is packed, is refused."""
+    """The layout that their `model_type` names, or that knows its own without. What asks for code of its own, or is packed, is refused."""
     theirs.must_be("auto_map", None, {}, why="it asks for code of its own to be run, and Weft runs no such code")
     theirs.must_be("quantization_config", None, {}, why="its weights are packed into few bits, which is not read")
     name = theirs.values.get("model_type")
+    if name is None and "architecture" in theirs.values:
+        return _by_architecture(theirs)
     if not isinstance(name, str) or name not in Layout.menu:
         raise UnsupportedError(
             f"{theirs.where}: model_type = {_short(name)}",
@@ -169,6 +193,22 @@ def layout_of(theirs: Foreign) -> Layout:
             advice=hint if "did you" in (hint := did_you_mean(str(name)[:60], Layout.menu)) else "",
         )
     return Layout.menu[name]
+
+
+def is_foreign(values: object) -> bool:
+    """Whether the contents of a config.json are settings from elsewhere, and not those of a run."""
+    return isinstance(values, dict) and "format" not in values and ("model_type" in values or "architecture" in values)
+
+
+def _by_architecture(theirs: Foreign) -> Layout:
+    """The layout that knows what timm calls an architecture."""
+    found = next((layout for layout in Layout.nameless if layout.is_meant(theirs)), None)
+    if found is None:
+        raise UnsupportedError(
+            f"{theirs.where}: architecture = {_short(theirs.values['architecture'])}",
+            expected=f"one that Weft can read from timm: {', '.join(layout.architecture for layout in Layout.nameless)}",
+        )
+    return found
 
 
 def layout_for(config: ModelConfig) -> Layout:

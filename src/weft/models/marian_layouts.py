@@ -124,7 +124,7 @@ class MarianLayout(Layout, name="marian", architecture="MarianMTModel", prefix="
             rows += _layer_rows(f"{theirs}layers.{{layer}}.", ours, norms, move)
             shape = (config.max_length, config.width)
             rows.append(Computed(theirs + "embed_positions.weight", shape, lambda: _positions(config)))
-        return WeightTable(*rows, Row("final_logits_bias", "head.bias", one_row=True))
+        return WeightTable(*rows, Row("final_logits_bias", "head.bias", ones=(1, 0)))
 
 
 # -- settings ---------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ States = Float[Tensor, "B P D"]
 class PictureHead(Classes):
     """What is read from one vector for each picture: a score for each class; `classes` = 0 is the trunk alone.
 
-    `hidden`: the width of a layer with tanh before the scores, as ViT has it while it is pre-trained; 0: none.
+    `hidden`: the width of a layer with tanh before the scores, as ViT has it while it is pre-trained; 0: none. Without
+    classes it is the whole head: one vector for the picture, where others read from.
     """
 
     classes: Count = 0
@@ -31,10 +32,11 @@ class PictureHead(Classes):
 
     def build(self, width: int) -> nn.Sequential | None:
         """The head for vectors of this width."""
-        if not self.classes:
+        if not self.classes and not self.hidden:
             return None
         hidden = [nn.Linear(width, self.hidden), nn.Tanh()] if self.hidden else []
-        return nn.Sequential(nn.Dropout(self.dropout), *hidden, nn.Linear(self.hidden or width, self.classes))
+        scores = [nn.Linear(self.hidden or width, self.classes)] if self.classes else []
+        return nn.Sequential(nn.Dropout(self.dropout), *hidden, *scores)
 
 
 class PictureConfig(ModelConfig):
@@ -69,6 +71,6 @@ class PictureModel(nn.Module):
 
     def class_logits(self, states: States) -> Float[Tensor, "B classes"]:
         """A logit for each class, or the one number of a regression."""
-        if self.classes is None:
+        if self.classes is None or not self.config.head.classes:
             raise UnsupportedError("this model has no head for classes: head.classes = 0")
         return self.classes(self.pooled(states))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import ConfigError, did_you_mean
-from weft.models import bert, gpt, t5, transformer
+from weft.models import bert, convnext, davit, gpt, resnet, t5, transformer, vit
 
 FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
     "gpt": gpt.PRESETS,
     "bert": bert.PRESETS,
     "transformer": transformer.PRESETS,
     "t5": t5.PRESETS,
+    "vit": vit.PRESETS,
+    "davit": davit.PRESETS,
+    "convnext": convnext.PRESETS,
+    "resnet": resnet.PRESETS,
 }
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (family, fields) for family, sizes in FAMILIES.items() for name, fields in sizes.items()

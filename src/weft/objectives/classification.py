@@ -90,7 +90,9 @@ class Classification:
             wanted = labels.float() * (1 - self.smoothing) + self.smoothing / 2
             return F.binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / logits.shape[1]
         each = F.cross_entropy(logits, labels, reduction="none", label_smoothing=self.smoothing)
-        return (each if weights is None else each * weights[labels]).sum()
+        if weights is None:
+            return each.sum()
+        return (each * (weights[labels] if labels.dim() == 1 else labels @ weights)).sum()  # one class, or shares of them
 
 
 def class_logits(model: nn.Module, row: TextRow) -> Tensor:

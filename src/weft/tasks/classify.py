@@ -132,7 +132,7 @@ class Labelled(Prepared):
         return judging.Judge(self.tables.labels, data.mean, data.deviation, torch.device(self.config.training.device))
 
     def samples(self) -> Callable[[np.ndarray], LabelledRow]:
-        texts, labels, training = self.parts["train"].texts, self._targets(), self.config.training
+        texts, labels, training = self.parts["train"].inputs, self._targets(), self.config.training
         order = ByLength(texts.lengths, training.batch, training.seed)
         share = self.config.objective.respelling
         spelling = Spelling(Respelling.of(self.tokenizer), Chance(training.seed), share, self.length)
@@ -178,7 +178,7 @@ class Labelled(Prepared):
     @property
     def judged_tokens(self) -> int:
         """What is judged is read once for the temperature and once to measure."""
-        return 2 * sum(int(part.texts.lengths.sum()) for name, part in self.parts.items() if name != "train")
+        return 2 * sum(int(part.inputs.lengths.sum()) for name, part in self.parts.items() if name != "train")
 
     def job(self, sample: str | None = None) -> Job:
         judge = self.judge
@@ -218,7 +218,7 @@ class Labelled(Prepared):
 
     def describe(self) -> dict[str, Any]:
         training, labels, rows = self.config.training, self.tables.labels, len(self.tables.train)
-        texts = self.parts["train"].texts
+        texts = self.parts["train"].inputs
         return {
             "columns": self.tables.why,
             "labels": labels.kind,

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-from torch import nn
-
-from weft.checkpoints.files import read_json
 from weft.data import Examples, Labels, read_examples
 from weft.data.columns import Columns, find_columns
-from weft.data.token_file import checksum
 from weft.errors import DataError, UnsupportedError
-from weft.models import BERT, BERTConfig
+from weft.models import BERTConfig
 from weft.models.bert import ClassesConfig
+from weft.tasks.answers import Answer, answers_of, labels_of
 from weft.tasks.encoded import encoded
-from weft.tasks.judging import CALIBRATION, Judge, Judged, logits_of, probabilities
+from weft.tasks.judging import Judge, Judged, logits_of
 from weft.tasks.tables import TableConfig, joined, open_tables, read_tables
 
 if TYPE_CHECKING:
@@ -27,27 +21,6 @@ if TYPE_CHECKING:
 
 LONGEST = 512  # tokens of a text that a model from elsewhere reads
 Input = str | tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the model says of one text.
-
-    label           a class, the list of labels that are likelier than not, or a number
-    probability     of the class; None for a number or several labels
-    probabilities   of all classes, the likeliest first
-    """
-
-    label: str | list[str] | float
-    probability: float | None
-    probabilities: dict[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        told: dict[str, Any] = {"label": self.label}
-        if self.probability is not None:
-            told["probability"] = self.probability
-        return told | ({"probabilities": self.probabilities} if self.probabilities else {})
 
 
 class Classifier:
@@ -61,18 +34,13 @@ class Classifier:
                 expected="a run of weft train classify, or a classifier from Hugging Face",
             )
         self.run, self.head = run, config.head
-        length = None if run.is_imported else run.config.data.length
+        length = None if self.table is None else self.table.length
         self.length = min(config.max_length, length or LONGEST)
 
     @functools.cached_property
     def labels(self) -> Labels:
-        """The classes by name; a stranger's may have numbers only."""
-        head = self.head
-        if head.classes == 1 and not head.several:
-            return Labels("number")
-        names = head.labels or tuple(map(str, range(head.classes)))
-        separator = "" if self.table is None else self.table.separator
-        return Labels("several" if head.several else "single", names, separator)
+        """The classes by name."""
+        return labels_of(self.head, "" if self.table is None else self.table.separator)
 
     @functools.cached_property
     def table(self) -> TableConfig | None:
@@ -91,10 +59,7 @@ class Classifier:
         parts = [(given,) if isinstance(given, str) else tuple(given) for given in inputs]
         self._check(parts)
         logits = logits_of(self.run.model, encoded(self.run.tokenizer, parts, self.length), self.run.device)
-        if self.labels.kind == "number":
-            return [Answer(float(value), None, {}) for value in logits[:, 0]]
-        chances = probabilities(logits, self.labels.kind)
-        return [self._answer(row) for row in chances]
+        return answers_of(logits, self.labels)
 
     def _check(self, parts: Sequence[tuple[str, ...]]) -> None:
         wanted = {None: (1, 2), True: (2,), False: (1,)}[self.is_paired]
@@ -105,15 +70,6 @@ class Classifier:
                     expected="pairs of texts" if wanted == (2,) else "one text at a time",
                     advice=f"{self.run.directory.path} was trained on {'pairs' if wanted == (2,) else 'single texts'}",
                 )
-
-    def _answer(self, row: np.ndarray) -> Answer:
-        names = self.labels.classes
-        order = np.argsort(-row, kind="stable")
-        chances = {names[place]: float(row[place]) for place in order}
-        if self.labels.kind == "several":
-            return Answer([name for name, chance in chances.items() if chance > 0.5], None, chances)
-        best = names[order[0]]
-        return Answer(best, chances[best], chances)
 
     # -- how good it is -----------------------------------------------------------------------
 
@@ -165,31 +121,3 @@ class Classifier:
             return Columns(cast("str", known.text), known.pair)
         found = find_columns(table, text, pair, labelled=False)
         return found if self.is_paired is not False or pair else Columns(found.text)
-
-
-def as_used(model: BERT, run: Path, data: TableConfig) -> BERT:
-    """The trained model with its last map taking up what belongs to its answers, so that whoever has it needs no more.
-
-    Numbers come out as they stand in the table, not by their deviation from the mean; logits are divided by the
-    temperature, so that their softmax is a probability that means what it says.
-    """
-    assert model.classes is not None
-    last = model.classes[-1]
-    assert isinstance(last, nn.Linear)
-    scale, shift = (data.deviation, data.mean) if data.kind == "number" else (1 / _temperature(run / CALIBRATION), 0.0)
-    last.weight.data.mul_(scale)
-    last.bias.data.mul_(scale).add_(shift)
-    return model
-
-
-def _temperature(path: Path) -> float:
-    """1 until training is over, and again while a finished run is trained further: it belongs to its weights alone."""
-    if not path.exists():
-        return 1.0
-    found = read_json(path)
-    if isinstance(found, dict) and found.get("weights") not in (None, checksum(path.with_name("model.safetensors"))):
-        return 1.0
-    value = found.get("temperature") if isinstance(found, dict) else None
-    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 < value < 1000:
-        raise DataError(f"{path}: temperature = {value!r}", expected="a number above 0")
-    return float(value)

@@ -8,11 +8,13 @@ import torch
 
 from weft.checkpoints import RunDirectory
 from weft.errors import DataError
+from weft.models import preset
 from weft.tasks.job import NO_FURTHER, Further, Report, new_run, train_job
 from weft.tasks.preparation import check_model
 from weft.tasks.request import Request
+from weft.tasks.run import load
 from weft.tasks.settings import read_settings
-from weft.tasks.sources import short_name
+from weft.tasks.sources import DEMO, are_pictures, short_name
 from weft.tasks.start import read_start
 from weft.tasks.task import find_task
 from weft.training import Outcome, ranks_from_environment
@@ -20,7 +22,7 @@ from weft.training import Outcome, ranks_from_environment
 
 def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
     """Plan, write the run directory, train. `report` is told each event; a dry run gives (None, None)."""
-    task = find_task(request.task)
+    task = find_task(request.task, family_for(request))
     task.check(request)
     ranks = ranks_from_environment(request.device)
     torch.set_num_threads(request.threads or os.cpu_count() or 1)
@@ -39,6 +41,17 @@ def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, O
     return run, train_job(run, job, ranks, report, request=request, start=start)
 
 
+def family_for(request: Request) -> str | None:
+    """The family of models that was asked for, by name or by what to begin from; else what pictures need."""
+    if request.model is not None:
+        return preset(request.model)[0]
+    if request.task == "classify" and are_pictures(request.data, request.text):
+        return "vit"
+    if request.start is not None and list(request.data) == [DEMO]:
+        return load(request.start).model_config.kind
+    return None
+
+
 def resume_task(path: str, report: Report, further: Further = NO_FURTHER) -> tuple[RunDirectory, Outcome]:
     """Go on from the newest sound checkpoint; a finished run can be trained `further`, with a new curve."""
     run = RunDirectory.open(path)
@@ -52,7 +65,7 @@ def resume_task(path: str, report: Report, further: Further = NO_FURTHER) -> tup
     ranks = ranks_from_environment(config.training.device)
     torch.set_num_threads(config.training.threads)
     report({"event": "phase", "name": "reading"})
-    prepared = find_task(raw["task"]).reopen(config, run, report)
+    prepared = find_task(raw["task"], config.model.kind).reopen(config, run, report)
     check_model(config.model, prepared.tokenizer, str(run.config_file), prepared.source_tokenizer)
     job = prepared.job()
     if further != NO_FURTHER and ranks.is_first:

@@ -25,7 +25,7 @@ from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sizes import rung_for, sizes_of
-from weft.tasks.sources import check_unchanged, read_source
+from weft.tasks.sources import DataConfig, check_unchanged, read_source
 from weft.tasks.start import GENTLE, LENGTH, Start
 from weft.tasks.task import Prepared, Task
 from weft.tasks.vocabulary import tokenizer_fields
@@ -38,6 +38,8 @@ MINUTES = 5.0  # when the user says nothing
 
 class GenerateConfig(RunConfig):
     """All settings of a run that learns to write."""
+
+    data: DataConfig
 
 
 class Generate(Task):
@@ -68,7 +70,7 @@ class Generate(Task):
         run.check_writes()
 
     def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Reading:
-        source = read_source(request.data_config(self.data))
+        source = read_source(request.data_config(DataConfig))
         for text in overlap_warnings(source) if ranks.is_first else ():
             report({"event": "warning", "text": text})
         tokenizer_config = None

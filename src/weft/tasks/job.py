@@ -49,7 +49,7 @@ class Job:
 
     task: str
     config: RunConfig
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | None  # None: it reads no text
     samples: Callable[[np.ndarray], Any]
     loss: Callable[[nn.Module, Any], tuple[Any, ...]]
     measure: Callable[[nn.Module, str, Ranks], dict[str, float]]
@@ -72,7 +72,8 @@ def new_run(job: Job, out: str | None, name: str, ranks: Ranks) -> RunDirectory:
     run = RunDirectory(path)
     if ranks.is_first:
         run = RunDirectory.create(path)
-        job.tokenizer.save(run.tokenizer_file)
+        if job.tokenizer is not None:
+            job.tokenizer.save(run.tokenizer_file)
         if job.source_tokenizer is not None:
             job.source_tokenizer.save(run.source_tokenizer_file)
         run.write_json("environment.json", environment())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +38,9 @@ BUNCH = 1024  # tokens in a row
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Texts and the truth about them, as `Labels.encode` gives it."""
+    """What is looked at, and the truth about it as `Labels.encode` gives it."""
 
-    texts: Texts
+    inputs: Any
     values: NDArray[Any]
 
 
@@ -67,25 +67,32 @@ def probabilities(logits: NDArray[np.float64], kind: str, temperature: float = 1
     return scaled / scaled.sum(axis=1, keepdims=True)
 
 
+Read = Callable[[nn.Module, Any, torch.device], NDArray[np.float64]]
+
+
 @dataclass
 class Judge:
-    """Measures a model whose labels are known; numbers come back from their deviation and mean."""
+    """Measures a model whose labels are known; numbers come back from their deviation and mean.
+
+    `read`: how the model's logits for what is judged are found.
+    """
 
     labels: Labels
     mean: float
     deviation: float
     device: torch.device
     temperature: float = 1.0
+    read: Read = logits_of
 
     def fit_temperature(self, model: nn.Module, judged: Judged) -> float:
         """What logits are divided by, fitted to examples that were not learned from; numbers have none."""
         if self.labels.kind == "number":
             return 1.0
-        return fit_temperature(logits_of(model, judged.texts, self.device), judged.values)
+        return fit_temperature(self.read(model, judged.inputs, self.device), judged.values)
 
     def measure(self, model: nn.Module, judged: Judged, *, whole: bool = False) -> dict[str, Any]:
         """`validation_loss` decides which weights are best; `whole` adds what is too long for a log."""
-        logits = logits_of(model, judged.texts, self.device)
+        logits = self.read(model, judged.inputs, self.device)
         if self.labels.kind == "number":
             return dict(self._of_numbers(logits, judged.values))
         found = dict(self._of_classes(logits, judged.values))

@@ -37,16 +37,16 @@ class Texts:
 
 
 def check_model(
-    model: ModelConfig, tokenizer: Tokenizer, where: str, source_tokenizer: Tokenizer | None = None
+    model: ModelConfig, tokenizer: Tokenizer | None, where: str, source_tokenizer: Tokenizer | None = None
 ) -> None:
-    """What files say of a model must make sense together before it is built."""
+    """What files say of a model must make sense together before it is built; pictures have no tokenizer."""
     known = getattr(model, "vocab_size", 0)
     read = getattr(model, "source_vocab_size", None) or known
     for name, found, most in (
         ("tokenizer.json", tokenizer, known),
         ("the tokenizer of its sources", source_tokenizer or tokenizer, read),
     ):
-        if found.vocab_size > most:
+        if found is not None and found.vocab_size > most:
             raise DataError(
                 f"{name} has {found.vocab_size} tokens, the model in {where} knows {most}",
                 expected="the tokenizer that the model was trained with",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from weft.errors import UnsupportedError
 from weft.models import BERTConfig, ModelConfig, T5Config, TransformerConfig, layout_for
 from weft.models.bert import ClassesConfig, MaskedConfig
+from weft.models.pictures import PictureConfig
 
 FIRST_USE = {  # what to try first with a run of each task
     "generate": 'weft generate {path} "Once upon a time"',
     "fill": 'weft fill {path} "The [MASK] of the day"',
     "classify": 'weft classify {path} "a text of yours"',
     "translate": 'weft translate {path} "a text of yours"',
+    "look": "weft classify {path} picture.png",
     "read": 'weft embed {path} "a text of yours"',
 }
 
@@ -21,7 +23,9 @@ def first_use(task: str, path: object) -> str:
 
 
 def use_of(task: str, config: ModelConfig) -> str:
-    """What a run of a task is used for: one that only learned about pairs does not fill in."""
+    """What a run of a task is used for: one that learned about pairs alone does not fill in; some look at pictures."""
+    if isinstance(config, PictureConfig):
+        return "look"
     return "read" if task == "fill" and purpose(config) == "read" else task
 
 
@@ -29,6 +33,8 @@ def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors of text, and a place to begin from."""
     if isinstance(config, TransformerConfig | T5Config):
         return "translate"
+    if isinstance(config, PictureConfig):
+        return "classify"
     if not isinstance(config, BERTConfig):
         return "generate"
     if isinstance(config.head, ClassesConfig):

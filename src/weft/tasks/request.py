@@ -16,12 +16,12 @@ from weft.config import Config, Count, Positive, Size, within
 from weft.errors import ConfigError
 from weft.models import preset
 from weft.tasks.recipe import NO_RECIPE, SECTIONS, Recipe, read_recipe
-from weft.tasks.sources import DataConfig, task_of
+from weft.tasks.sources import FilesConfig, task_of
 from weft.text import TokenizerConfig
 from weft.training import TrainingConfig
 
 C = TypeVar("C", bound=Config)
-D = TypeVar("D", bound=DataConfig)
+D = TypeVar("D", bound=FilesConfig)
 DEVICES: dict[str, Callable[[], bool]] = {
     "cpu": lambda: True,
     "cuda": torch.cuda.is_available,

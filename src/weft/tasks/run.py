@@ -20,9 +20,12 @@ from weft.checkpoints.status import run_status
 from weft.data import TokenFile, tokenise
 from weft.errors import ConfigError, DataError, UnsupportedError, WeftError, WeightsError
 from weft.generation import GenerationConfig, Sample, Weights, generate, is_worth_packing, packed, stream
-from weft.models import BERT, BERTConfig, GPTConfig, ModelConfig
+from weft.models import BERTConfig, GPTConfig, ModelConfig
+from weft.models.layouts import is_foreign
+from weft.models.pictures import PictureConfig
 from weft.tasks.environment import check_fits
 from weft.tasks.evaluation import evaluate_text
+from weft.tasks.picture_data import PictureDataConfig
 from weft.tasks.preparation import check_model
 from weft.tasks.purpose import first_use, purpose
 from weft.tasks.settings import RunConfig, read_settings
@@ -66,8 +69,7 @@ class Run:
     def folder(self) -> HuggingFaceFolder | None:
         """The Hugging Face folder, if it is one: told from what its config.json says."""
         found = read_json(self.directory.config_file)
-        foreign = isinstance(found, dict) and "format" not in found and "model_type" in found
-        return HuggingFaceFolder(self.directory.path) if foreign else None
+        return HuggingFaceFolder(self.directory.path) if is_foreign(found) else None
 
     @functools.cached_property
     def _raw(self) -> dict[str, Any]:
@@ -144,7 +146,9 @@ class Run:
             check_fits(sum(p.numel() for p in config.skeleton().parameters()), where)
         except ConfigError as error:
             raise DataError(f"{where}: {error}") from None
-        if not self.is_imported or self.has_tokenizer:
+        if isinstance(config, PictureConfig):
+            check_model(config, None, where)
+        elif not self.is_imported or self.has_tokenizer:
             check_model(config, self.tokenizer, where, self.source_tokenizer)
         if self.folder is not None:
             return config.with_weights(self.folder.read_weights()).eval()
@@ -158,8 +162,8 @@ class Run:
 
     def _as_used(self, model: nn.Module) -> nn.Module:
         """A classifier's answers need what was found out about them after training."""
-        if not self.is_imported and isinstance(model, BERT) and isinstance(self.config.data, TableConfig):
-            from weft.tasks.classifying import as_used
+        if not self.is_imported and isinstance(self.config.data, TableConfig | PictureDataConfig):
+            from weft.tasks.answers import as_used
 
             return as_used(model, self.directory.path, self.config.data)
         return model
@@ -198,7 +202,9 @@ class Run:
                 expected="text to measure it on",
                 advice=f"weft evaluate {self.directory.path} book.txt",
             )
-        return read_source(self.config.data)
+        data = self.config.data
+        assert isinstance(data, DataConfig)
+        return read_source(data)
 
     def evaluate(self, *data: str, weights: Weights = "float32") -> dict[str, Any]:
         """How good it is: on what the run held out (its test if it has one), or on other data.
@@ -216,6 +222,10 @@ class Run:
                 from weft.tasks.translating import Translator
 
                 return Translator(self).evaluate(*data)
+            if isinstance(self.model_config, PictureConfig):
+                from weft.tasks.classifying_pictures import PictureClassifier
+
+                return PictureClassifier(self).evaluate(*data)
             return Classifier(self).evaluate(*data) if self.task == "classify" else evaluate_fill(self, *data)
         source = read_source(DataConfig(train=data)) if data else self._source()
         corpus, measured_on = source.validation, "validation"
@@ -309,15 +319,28 @@ class Run:
         found = Translator(self).translate([texts] if isinstance(texts, str) else texts, TranslationConfig(**settings))
         return found[0] if isinstance(texts, str) else found
 
-    def classify(self, texts: str | Sequence[Any]) -> Any:
+    def check_looks(self) -> None:
+        """Refuse a model that does not look at pictures."""
+        if not isinstance(self.model_config, PictureConfig):
+            raise UnsupportedError(
+                f"{self.directory.path} is a {self.model_config.kind}: it does not look at pictures",
+                expected="a vit, davit, convnext or resnet, from weft train classify or from Hugging Face",
+            )
+
+    def classify(self, texts: Any) -> Any:
         """What the run says of a text, or of each in a list; pairs are tuples of two texts.
 
+        Of pictures: a path, an array (rows, columns) or (rows, columns, channels), or a list of these.
         An `Answer` has `.label`, `.probability` and `.probabilities`.
         """
         from weft.tasks.classifying import Classifier
 
+        if isinstance(self.model_config, PictureConfig):
+            from weft.tasks.classifying_pictures import PictureClassifier
+
+            return PictureClassifier(self).classify(texts)
         one = isinstance(texts, str | tuple)
-        answers = Classifier(self).answers([texts] if one else list(texts))  # type: ignore[list-item]
+        answers = Classifier(self).answers([texts] if one else list(texts))
         return answers[0] if one else answers
 
     def fill(self, texts: str | Sequence[str], *, top: int = 5, mask: str = "[MASK]") -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from weft.config import Config, Share, Size
+from weft.data.picture_files import is_pictures
 from weft.data.sides import holds_pairs
 from weft.data.table_files import is_table
 from weft.data.tables import head_of
@@ -18,23 +19,31 @@ DEMO = "demo"
 LEAST = 100
 
 
-class DataConfig(Config):
-    """Paths of the texts (or "demo"), how much is held out, and what was found in them.
+class FilesConfig(Config):
+    """Paths of the data (or "demo"), how much is held out, and a fingerprint of what was found there.
 
-    `length` is how many tokens are read at a time (None: as many as the model can). `validation` decides which
-    weights are best, `test` only measures them at the very end. The fingerprint is TRAIN, TRAIN/VALIDATION,
-    TRAIN;TEST or TRAIN/VALIDATION;TEST.
+    `validation` decides which weights are best, `test` only measures them at the very end.
     """
 
-    found: ClassVar[tuple[str, ...]] = ("fingerprint", "characters", "bytes")  # fields that nobody sets
+    found: ClassVar[tuple[str, ...]] = ("fingerprint",)  # fields that nobody sets
     columns: ClassVar[tuple[str, ...]] = ()  # options that name columns or further files
 
     train: tuple[str, ...]
     validation: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     held_out: Share = 0.1
-    length: Size | None = None
     fingerprint: str = ""
+
+
+class DataConfig(FilesConfig):
+    """Texts. `length` is how many tokens are read at a time (None: as many as the model can).
+
+    The fingerprint is TRAIN, TRAIN/VALIDATION, TRAIN;TEST or TRAIN/VALIDATION;TEST.
+    """
+
+    found: ClassVar[tuple[str, ...]] = (*FilesConfig.found, "characters", "bytes")
+
+    length: Size | None = None
     characters: int = 0
     bytes: int = 0
 
@@ -116,10 +125,13 @@ def short_name(paths: Sequence[str]) -> str:
 
 
 def task_of(paths: Sequence[str], columns: Collection[str] = ()) -> str:
-    """What one probably wants to do with these data: texts are gone on with, tables of labelled texts are classified.
+    """What one probably wants to do with these data: texts are gone on with, pictures and tables of labelled texts are
+    classified.
 
     Two columns of free text and no label are translated; so are `columns` that only translating has.
     """
+    if are_pictures(paths):
+        return "classify"
     if not are_tables(paths) or all(Path(path).suffix.lower() == ".txt" for path in paths):
         return "generate"
     if {"source", "target"} & set(columns):
@@ -130,6 +142,11 @@ def task_of(paths: Sequence[str], columns: Collection[str] = ()) -> str:
         return "translate" if holds_pairs(head_of(paths[0])) else "classify"
     except DataError:  # which is told when it is read
         return "classify"
+
+
+def are_pictures(paths: Sequence[str], text: str | None = None) -> bool:
+    """Whether these are pictures, by their names; `text` is the column of a table that the user named."""
+    return list(paths) != [DEMO] and is_pictures(paths, text)
 
 
 def are_tables(paths: Sequence[str]) -> bool:

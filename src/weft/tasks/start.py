@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from weft.errors import ConfigError, WeightsError
 from weft.models import ModelConfig
+from weft.models.pictures import PictureConfig
 from weft.text import Tokenizer
 from weft.training import AdamWConfig
 
@@ -27,9 +28,15 @@ class Start:
 
     path: str
     model: ModelConfig
-    tokenizer: Tokenizer
     weights: dict[str, Tensor]
+    own_tokenizer: Tokenizer | None = None  # None: it reads no text
     source_tokenizer: Tokenizer | None = None  # of what it reads, if that is another
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of a model for texts, which is what a task for texts begins with."""
+        assert self.own_tokenizer is not None
+        return self.own_tokenizer
 
     def build(self, config: ModelConfig) -> nn.Module:
         """A model with these weights; its settings may differ (dropout, attention kind) as far as they fit.
@@ -67,5 +74,7 @@ def read_start(path: str, check: Callable[[Run], None] | None = None) -> Start:
     if check is not None:
         check(run)
     weights = {name: p.detach() for name, p in run.model.named_parameters()}
+    if isinstance(run.model_config, PictureConfig):
+        return Start(path, run.model_config, weights)
     source = None if run.source_tokenizer is run.tokenizer else run.source_tokenizer
-    return Start(path, run.model_config, run.tokenizer, weights, source)
+    return Start(path, run.model_config, weights, run.tokenizer, source)

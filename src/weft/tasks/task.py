@@ -6,7 +6,6 @@ itself (`job.py`) are the same for all.
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -23,8 +22,8 @@ from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.request import Request
 from weft.tasks.run import Run
-from weft.tasks.settings import HOMES, RunConfig
-from weft.tasks.sources import DataConfig
+from weft.tasks.settings import HOMES, RunConfig, home_of
+from weft.tasks.sources import DataConfig, FilesConfig
 from weft.tasks.start import Start
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks, TrainingConfig
@@ -39,7 +38,7 @@ class Prepared(ABC):
     """
 
     config: RunConfig
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | None  # None: it reads no text
     source_tokenizer: Tokenizer | None = (
         None  # of texts that are read, where it is another than that of what is written
     )
@@ -82,8 +81,10 @@ class Prepared(ABC):
         return self.judged_tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
 
     def common_facts(self, read: int, epochs: float, texts: int | None = None) -> dict[str, Any]:
-        """What every plan says: tokenizer, model, memory for texts of `read` tokens (so many in a step), how long."""
+        """What every plan for texts says: tokenizer, model, memory for texts of `read` tokens (so many in a step),
+        how long."""
         config, training = self.config, self.config.training
+        assert self.tokenizer is not None
         model: Any = config.model
         cost = cost_of(model, batch=training.batch if texts is None else texts, length=read)
         return {
@@ -107,15 +108,15 @@ class Task(ABC):
     """One verb of `weft train`.
 
     family      the model when none is named
-    tokenizer   the tokenizer when none is named
+    tokenizer   the tokenizer when none is named; None: it reads no text
     """
 
     name: ClassVar[str]
     family: ClassVar[str]
     families: ClassVar[tuple[str, ...]]
-    tokenizer: ClassVar[str] = "bpe"
+    tokenizer: ClassVar[str | None] = "bpe"
     settings: ClassVar[type[RunConfig]]
-    data: ClassVar[type[DataConfig]] = DataConfig
+    data: ClassVar[type[FilesConfig]] = DataConfig
     objective: ClassVar[type[Config] | None] = None
     writes: ClassVar[bool] = False  # and can show a sample
 
@@ -124,12 +125,18 @@ class Task(ABC):
         request.check()
         if request.sample is not None and not self.writes:
             raise ConfigError(f"--sample {request.sample} for {self.name}", expected="no such option for this task")
+        if self.tokenizer is None and (request.tokenizer or request.says("tokenizer")):
+            raise ConfigError("a tokenizer for pictures", expected="none: they are no text")
         if request.start is None:
-            self.check_tokenizer(request.apply("tokenizer", TokenizerConfig.pick(request.tokenizer or self.tokenizer)))
+            words = {}
+            if self.tokenizer is not None:
+                kind = TokenizerConfig.pick(request.tokenizer or self.tokenizer)
+                self.check_tokenizer(request.apply("tokenizer", kind))
+                words = {"vocab_size": 512}
             name = request.model or self.family
             family, fields = preset(name)
             self.check_family(name, family)
-            request.apply("model", ModelConfig.pick({"kind": family, "vocab_size": 512, **fields}))
+            request.apply("model", ModelConfig.pick({"kind": family, **words, **fields}))
         elif request.tokenizer or request.model or request.says("tokenizer"):
             raise ConfigError(
                 f"--from {request.start} with a model or tokenizer of its own",
@@ -166,10 +173,10 @@ class Task(ABC):
         """Read the data of a recorded plan again; a change in them is an error."""
 
 
-def find_task(name: str) -> Task:
-    """The task of this name."""
+def find_task(name: str, family: object = None) -> Task:
+    """The task of this name, for models of this family; None: the usual one."""
     if name not in HOMES:
         raise ConfigError(f"the task {name!r} does not exist yet", advice=did_you_mean(name, HOMES))
-    found = importlib.import_module(f"weft.tasks.{name}").TASK
+    found = home_of(name, family)
     assert isinstance(found, Task)
     return found

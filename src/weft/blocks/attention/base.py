@@ -7,7 +7,7 @@ K width of a query or key, W width of a value.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -26,6 +26,19 @@ Heads = Float[Tensor, "B H T W"]
 Weights = Float[Tensor, "B H T S"]
 
 
+@dataclass(frozen=True)
+class Grid:
+    """The tokens are the places of a picture, row by row. No prohibition: kinds that need not know ignore it."""
+
+    rows: int
+    columns: int
+
+    @property
+    def places(self) -> int:
+        """How many tokens that makes."""
+        return self.rows * self.columns
+
+
 @dataclass(frozen=True, eq=False)
 class Mask:
     """Who may look at whom. All parts are optional, and all that are given hold together.
@@ -39,6 +52,7 @@ class Mask:
     bias_forbids  whether the bias holds any −∞; None: looked up, which costs a pass over the bias
     unpadded  the row is several texts, and each sees itself alone; `allow` and `bias` then speak of
             positions in a text, (longest, longest), and are cut to each one's length
+    grid    the tokens are places of a picture, for kinds that look around in two directions; forbids nothing
     """
 
     causal: bool = False
@@ -47,11 +61,13 @@ class Mask:
     bias: Tensor | None = None
     bias_forbids: bool | None = None
     unpadded: Unpadded | None = None
+    grid: Grid | None = None
 
     def __repr__(self) -> str:
         parts = {"keep": self.keep, "allow": self.allow, "bias": self.bias}
         shown = [f"{name}={tuple(t.shape)}" for name, t in parts.items() if t is not None]
         shown += [] if self.unpadded is None else [repr(self.unpadded)]
+        shown += [] if self.grid is None else [repr(self.grid)]
         return f"Mask({', '.join(['causal'] * self.causal + shown)})"
 
     def __post_init__(self) -> None:
@@ -143,8 +159,11 @@ class Lookup(nn.Module):
     """Attention without its maps: queries look values up by keys. One subclass per way of weighing.
 
     `forward` may take the fastest road; `weights` computes, from the same inputs, the numbers that this
-    road uses, for looking inside. The two are proven equal by the conformance suite.
+    road uses, for looking inside. The two are proven equal by the conformance suite. `reads_memory`: whether
+    queries may come from another stream than keys and values (cross-attention).
     """
+
+    reads_memory: ClassVar[bool] = True
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         raise UnsupportedError(f"{type(self).__name__} does not say how it looks values up")
@@ -189,6 +208,10 @@ class Mixer(Protocol):
 
 class AttentionConfig(Choice):
     """Which attention, by its kind: `AttentionConfig.menu` lists them, `.build(width)` makes the module."""
+
+    def for_layer(self, number: int) -> AttentionConfig:
+        """The settings in the layer of this number, from 0: a kind may look elsewhere in every second one."""
+        return self
 
     def build(self, width: int, *, qk: nn.Module | None = None) -> nn.Module:
         """The module for a stream of this width; `qk` acts on queries and keys (rotary, q/k norm)."""

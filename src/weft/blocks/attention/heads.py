@@ -99,6 +99,7 @@ class Attention(nn.Module):
 
     def remember(self, memory: Tensor, cache: JointCache, keep: Tensor | None = None) -> None:
         """Put a memory's keys and values at the beginning of a table: what is read later sees them too."""
+        self._check_reads_memory()
         if keep is not None:
             memory = memory.masked_fill(~keep[..., None], 0.0)
         key, value = self._heads(self.key(memory), self.kv_heads), self._heads(self.value(memory), self.kv_heads)
@@ -143,6 +144,8 @@ class Attention(nn.Module):
         if mask.unpadded is not None and (memory is not None or cache is not None):
             given = f"{mask.unpadded} with a {'cache' if memory is None else 'memory'}"
             raise UnsupportedError(given, expected="texts that are read once, each by itself")
+        if memory is not None:
+            self._check_reads_memory()
         source = x if memory is None else memory
         shared = isinstance(cache, KeyValueCache) and cache.length and x.shape[0] % source.shape[0] == 0
         if source.shape[0] != x.shape[0] and not shared:
@@ -150,6 +153,11 @@ class Attention(nn.Module):
         if mask.keep is not None and mask.keep.shape != source.shape[:2]:
             given = f"Mask keep has shape {tuple(mask.keep.shape)}"
             raise ShapeError(given, expected=f"{tuple(source.shape[:2])}: one word for each token read in this call")
+
+    def _check_reads_memory(self) -> None:
+        if not self.lookup.reads_memory:
+            given = f"a memory for {type(self.lookup).__name__}, which looks inside its own stream"
+            raise UnsupportedError(given, expected="none; attention kind softmax reads one")
 
 
 def width_of_head(width: int, heads: int, head_width: int | None) -> int:
@@ -183,8 +191,12 @@ class HeadsConfig(AttentionConfig):
             value_width=self.value_width,
             bias=self.bias,
             qk=qk,
-            lookup=self.lookup(),
+            lookup=self.lookup_for(width),
         )
+
+    def lookup_for(self, width: int) -> Lookup:
+        """The lookup in a stream of this width; one with parameters of its own needs to know."""
+        return self.lookup()
 
     def sizes(self, width: int) -> tuple[int, int]:
         heads = self.heads_for(width)

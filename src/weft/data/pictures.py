@@ -1,0 +1,218 @@
+"""Pictures as people have them, read: found, decoded to one size, and those to judge by kept apart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+import numpy as np
+
+from weft.data.picture_demo import demo_pictures
+from weft.data.picture_files import KINDS, find_pictures, is_pictures
+from weft.data.picture_folders import table_advice
+from weft.data.picture_parts import Found, FoundParts, Part
+from weft.data.picture_set import Pictures, leaks
+from weft.data.tables import NAMED, TOLERATED
+from weft.errors import ConfigError, DataError
+from weft.images.arrays import fit, is_grey
+from weft.images.decode import look, pillow
+from weft.images.many import decode_files
+from weft.images.room import room
+
+__all__ = ["PictureSource", "Pictures", "demo_pictures", "is_pictures", "leaks", "read_pictures"]
+
+log = logging.getLogger(__name__)
+
+SMALL = 64  # the size of pictures that have no size in common, or a larger one
+ORDER: tuple[Part, ...] = ("train", "validation", "test")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class PictureSource:
+    """The pictures of a run by part, all of one size; `why` says how the classes were told."""
+
+    train: Pictures
+    validation: Pictures | None
+    test: Pictures | None
+    why: str
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def size(self) -> int:
+        """Rows and columns of each picture."""
+        return self.train.size
+
+    @property
+    def channels(self) -> int:
+        """1 if every picture to learn from is grey, else 3, unless it was named."""
+        return self.train.channels
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprints of the parts that there are, with `;` between them."""
+        return ";".join(part.fingerprint for part in (self.train, self.validation, self.test) if part is not None)
+
+
+def read_pictures(
+    paths: Sequence[str | Path],
+    *,
+    size: int | None = None,
+    channels: int | None = None,
+    validation: Sequence[str | Path] = (),
+    test: Sequence[str | Path] = (),
+    label: str | None = None,
+    text: str | None = None,
+    progress: Progress = lambda *_: None,
+) -> PictureSource:
+    """Find labelled pictures and decode them; those to judge by are given, found beside the others, or None.
+
+    `size`: rows and columns; None is that of the pictures to learn from if all have the same and it is at most 64, else
+    64. `channels`: None is 1 if all of these are grey, else 3. `label` and `text` are the columns of a table with the
+    classes and with the paths. Up to one file in a hundred that cannot be read is left out and named; more are an
+    error. `progress` is told how many files are decoded, of how many.
+    """
+    if size is not None and size < 1:
+        raise ConfigError(f"size = {size}", expected="1 or more")
+    if channels not in (None, 1, 3):
+        raise ConfigError(f"channels = {channels}", expected="1 for grey or 3 for colours")
+    given: dict[Part, Sequence[str | Path]] = {"train": paths, "validation": validation, "test": test}
+    found = {part: [find_pictures(path, label, text) for path in some] for part, some in given.items()}
+    chosen, notes = _chosen(found)
+    reading = _Reading(chosen, progress)
+    _refuse_one_class(chosen["train"], paths)
+    size = size or _size_of(chosen["train"])
+    if channels is None and _grey_by_headers(chosen["train"]):
+        channels = 1
+    train = reading.read("train", size, channels or 3)
+    if channels is None and is_grey(train.pixels):
+        train = Pictures(np.ascontiguousarray(train.pixels[:, :1]), train.labels, train.names, train.name)
+    others = {part: reading.read(part, size, train.channels) for part in ORDER[1:] if chosen[part]}
+    notes += reading.notes
+    for part, other in others.items():
+        notes += leaks(train, other, part)
+    for note in notes:
+        log.warning("%s", note)
+    why = "; ".join(dict.fromkeys(one.why for one in found["train"]))
+    return PictureSource(train, others.get("validation"), others.get("test"), why, tuple(notes))
+
+
+def _chosen(found: dict[Part, list[FoundParts]]) -> tuple[dict[Part, list[Found]], list[str]]:
+    """What each part is made of: what was given for it, else what was found beside the pictures to learn from."""
+    chosen: dict[Part, list[Found]] = {part: [] for part in ORDER}
+    notes = [note for some in found.values() for one in some for note in one.notes]
+    for one in found["train"]:
+        if "train" not in one.parts:
+            where = next(iter(one.parts.values())).where
+            raise DataError(f"{where} is a part to judge by", expected="pictures to learn from beside it")
+        for part, pictures in one.parts.items():
+            if part == "train" or not found[part]:
+                chosen[part].append(pictures)
+            else:
+                notes.append(f"{pictures.where} is not used: other pictures were given for {part}")
+    for part in ORDER[1:]:
+        for one in found[part]:
+            chosen[part].append(one.parts.get(part) or one.parts.get("train") or next(iter(one.parts.values())))
+    return chosen, notes
+
+
+def _refuse_one_class(found: Sequence[Found], paths: Sequence[str | Path]) -> None:
+    if not found:
+        raise DataError("no pictures given", expected=KINDS)
+    classes = {label for part in found for label in part.labels}
+    if len(classes) < 2:
+        given = f"{found[0].where} has pictures of one class only: {next(iter(classes))!r}"
+        folder = Path(paths[0])
+        raise DataError(given, expected="at least two", advice=table_advice(folder) if folder.is_dir() else "")
+
+
+# -- the form they are brought into -----------------------------------------------------------
+
+
+def _headers(found: Sequence[Found]) -> Iterator[tuple[int, int, bool]]:
+    """Longer and shorter side and greyness, in order and when asked for; what cannot be read is told later."""
+    for part in found:
+        if part.array is not None:
+            height, width = part.array.shape[2:]
+            yield max(height, width), min(height, width), part.array.shape[1] == 1 or is_grey(part.array)
+        for file in part.files or ():
+            with suppress(DataError):
+                header = look(file)
+                yield max(header.width, header.height), min(header.width, header.height), header.grey
+
+
+def _size_of(found: Sequence[Found]) -> int:
+    """The longer side that all pictures have in common if it is small; the first that differs ends the search."""
+    first = None
+    for longer, shorter, _ in _headers(found):
+        first = first or (longer, shorter)
+        if longer > SMALL or first != (longer, shorter):
+            return SMALL
+    return first[0] if first else SMALL
+
+
+def _grey_by_headers(found: Sequence[Found]) -> bool:
+    """Whether every header says so; the first that does not ends the search."""
+    return all(grey for *_, grey in _headers(found))
+
+
+class _Reading:
+    """Decoding part after part, with one count for all of them."""
+
+    def __init__(self, chosen: dict[Part, list[Found]], progress: Progress) -> None:
+        self.chosen, self.progress = chosen, progress
+        self.total = sum(len(found.files or ()) for some in chosen.values() for found in some)
+        self.done = 0
+        self.notes: list[str] = []
+        if self.total:
+            pillow()
+
+    def read(self, part: Part, size: int, channels: int) -> Pictures:
+        """All pictures of a part, in order."""
+        read = [self._one(found, size, channels) for found in self.chosen[part]]
+        if len(read) == 1:
+            return read[0]
+        pixels = room((sum(map(len, read)), channels, size, size))
+        start = 0
+        for pictures in read:
+            pixels[start : start + len(pictures)] = pictures.pixels
+            start += len(pictures)
+        labels = [label for pictures in read for label in pictures.labels]
+        names = [name for pictures in read for name in pictures.names]
+        return Pictures(pixels, labels, names, ", ".join(pictures.name for pictures in read))
+
+    def _one(self, found: Found, size: int, channels: int) -> Pictures:
+        if found.array is not None:
+            pixels = fit(found.array, channels=channels, size=size)
+            return Pictures(pixels, found.labels, found.names, found.where)
+        files, before = found.files or [], self.done
+        pixels, problems = decode_files(
+            files,
+            channels=cast(Literal[1, 3], channels),
+            size=size,
+            progress=lambda done, _: self.progress(before + done, self.total),
+        )
+        self.done += len(files)
+        read = Pictures(pixels, found.labels, found.names, found.where)
+        if not problems:
+            return read
+        self._judge(found, problems)
+        return read.part([place for place in range(len(files)) if place not in problems])
+
+    def _judge(self, found: Found, problems: dict[int, str]) -> None:
+        """Few files that cannot be read are left out and named; more are refused."""
+        named = [_told(found, place, why) for place, why in list(problems.items())[:NAMED]]
+        if len(problems) > TOLERATED * len(found):
+            more = f", and {len(problems) - 1} more of {len(found)}" if len(problems) > 1 else f", one of {len(found)}"
+            expected = f"at most {TOLERATED:.0%} of the pictures that cannot be read"
+            raise DataError(named[0] + more, expected=expected, advice="repair or remove them")
+        shown = "; ".join(named) + ("; …" if len(problems) > len(named) else "")
+        self.notes.append(f"{len(problems)} of {len(found)} pictures in {found.where} are skipped: {shown}")
+
+
+def _told(found: Found, place: int, why: str) -> str:
+    return why if found.lines is None else f"line {found.lines[place]} of {found.where}: {why}"

@@ -1,0 +1,150 @@
+"""Arrays as people have them, as pixels (N, channels, Y, X) of 8 bits, and pixels brought to one size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import ConfigError, DataError
+from weft.images.room import room
+
+Pixels = NDArray[np.uint8]
+CHUNK = 1 << 24  # numbers that are worked on at a time
+COUNTS = (1, 3, 4)  # channels: grey, colour, colour with transparency
+LUMA = (19595, 38470, 7471)  # 65536 × (0.299, 0.587, 0.114), the weights of red, green and blue in a grey (ITU-R 601)
+FORMS = "(N, Y, X), (N, Y, X, channels) or (N, channels, Y, X) with 1, 3 or 4 channels"
+RANGES = "8 or 16 bits, fractions from 0 to 1, or true and false"
+
+
+def of_array(array: Any, name: str = "the array") -> Pixels:
+    """Pictures in an array of any usual form as (N, channels, Y, X), with 1 or 3 channels of 8 bits.
+
+    uint8 is taken as it is, uint16 and fractions from 0 to 1 are scaled, and a fourth channel is opacity: white
+    shines through.
+    """
+    try:
+        values = np.asarray(array)
+    except (ValueError, TypeError, RuntimeError):
+        raise DataError(f"{name} is no array: its rows differ in length", expected=FORMS) from None
+    if values.dtype.kind not in "buif":
+        raise DataError(f"{name} holds {values.dtype}", expected=f"pictures as numbers: {RANGES}")
+    values = _channels_first(values, name)
+    if values.shape[1] != 4:
+        return eight_bits(values, name)
+    pixels = room((len(values), 3, *values.shape[2:]))
+    for part in chunks(values.shape):
+        shown = eight_bits(values[part], name).astype(np.uint32)
+        opacity = shown[:, 3:]
+        pixels[part] = (shown[:, :3] * opacity + 255 * (255 - opacity) + 127) // 255
+    return pixels
+
+
+def _channels_first(values: NDArray[Any], name: str) -> NDArray[Any]:
+    shape = values.shape
+    given = f"{name} has the shape {shape}"
+    if values.ndim not in (3, 4):
+        advice = "one picture alone is array[None]" if values.ndim == 2 else ""
+        raise DataError(given, expected=FORMS, advice=advice)
+    if 0 in shape:
+        raise DataError(given, expected="at least one picture of at least one pixel")
+    if values.ndim == 3:
+        return values[:, None]
+    first, last = shape[1] in COUNTS, shape[3] in COUNTS
+    if first and last and shape[2] > 1:
+        raise DataError(f"{given}: are the channels first or last?", expected="pictures larger than 4 pixels")
+    if not first and not last:
+        raise DataError(given, expected=FORMS)
+    return values if first and not last else values.transpose(0, 3, 1, 2)
+
+
+def eight_bits(values: NDArray[Any], name: str) -> Pixels:
+    """Numbers of any usual depth as 0…255; the shape stays."""
+    if values.dtype == np.uint8:
+        return np.ascontiguousarray(values)
+    _refuse_range(values, name)
+    result = room(values.shape)
+    for part in chunks(values.shape):
+        piece = values[part]
+        if piece.dtype == np.bool_:
+            result[part] = piece * np.uint8(255)
+        elif piece.dtype == np.uint16:
+            result[part] = (piece.astype(np.uint32) * 255 + 32767) // 65535
+        elif piece.dtype.kind == "f":
+            result[part] = np.rint(np.clip(piece.astype(np.float32), 0, 1) * 255)
+        else:
+            result[part] = piece
+    return result
+
+
+def _refuse_range(values: NDArray[Any], name: str) -> None:
+    if values.dtype in (np.bool_, np.uint16):
+        return
+    low, high = values.min(), values.max()
+    fraction = values.dtype.kind == "f"
+    if fraction and not (np.isfinite(low) and np.isfinite(high)):
+        raise DataError(f"{name} holds numbers that are not finite", expected=f"pictures: {RANGES}")
+    if fraction and (low < -1e-3 or high > 1 + 1e-3):  # resizing by others overshoots a little
+        advice = "divide it by 255" if low >= 0 and 1 < high <= 255 else "shift and scale it"
+        raise DataError(f"{name} holds fractions from {low:g} to {high:g}", expected="0 to 1", advice=advice)
+    if not fraction and (low < 0 or high > 255):
+        given = f"{name} holds {values.dtype} from {low} to {high}"
+        raise DataError(given, expected="0 to 255", advice="16-bit pictures are of the type uint16")
+
+
+def chunks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Parts of an array along its first axis, each small enough to be worked on."""
+    step = max(1, CHUNK // max(1, int(np.prod(shape[1:]))))
+    return (slice(start, start + step) for start in range(0, shape[0], step))
+
+
+def middle(height: int, width: int) -> tuple[int, int, int]:
+    """Top, left and side of the largest square in the middle."""
+    side = min(height, width)
+    return (height - side) // 2, (width - side) // 2, side
+
+
+def fit(pixels: Pixels, *, channels: int, size: int) -> Pixels:
+    """Pixels (N, C, Y, X) as (N, channels, size, size): what `decode` does to a file.
+
+    The shorter side becomes `size` and the middle of the longer one is taken; colours become greys by their
+    brightness.
+    """
+    if channels not in (1, 3) or size < 1:
+        raise ConfigError(f"channels = {channels}, size = {size}", expected="1 or 3 channels, a size of 1 or more")
+    count, had, height, width = pixels.shape
+    if (had, height, width) == (channels, size, size):
+        return pixels
+    top, left, side = middle(height, width)
+    result = room((count, channels, size, size))
+    for part in chunks(pixels.shape):
+        piece = pixels[part, :, top : top + side, left : left + side]
+        if had == 3 and channels == 1:
+            piece = grey(piece)
+        result[part] = _resized(piece, size) if side != size else piece  # one channel is repeated
+    return result
+
+
+def grey(pixels: Pixels) -> Pixels:
+    """Red, green and blue (N, 3, Y, X) as their brightness (N, 1, Y, X), rounded as Pillow does."""
+    red, green, blue = (pixels[:, place].astype(np.uint32) * weight for place, weight in enumerate(LUMA))
+    return ((red + green + blue + 0x8000) >> 16).astype(np.uint8)[:, None]
+
+
+def is_grey(pixels: Pixels) -> bool:
+    """Whether red, green and blue are equal in all places."""
+    return all(
+        np.array_equal(pixels[part, 0], pixels[part, other]) for part in chunks(pixels.shape) for other in (1, 2)
+    )
+
+
+def _resized(pixels: Pixels, size: int) -> Pixels:
+    """Antialiased, by torch: arrays need no Pillow."""
+    import torch
+    import torch.nn.functional as F
+
+    tensor = torch.from_numpy(np.ascontiguousarray(pixels))
+    resized = F.interpolate(tensor, size=(size, size), mode="bicubic", antialias=True)
+    return resized.numpy()

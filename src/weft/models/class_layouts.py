@@ -1,0 +1,49 @@
+"""Classes as Hugging Face writes them down, the same for texts and for pictures: `id2label`, `problem_type`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.errors import DataError, UnsupportedError
+from weft.models.classes import Classes
+from weft.models.layouts import Foreign
+
+PROBLEMS = {"single_label_classification": "single", "multi_label_classification": "several", "regression": "number"}
+PROBLEM_OF = {ours: theirs for theirs, ours in PROBLEMS.items()}
+
+
+def read_classes(theirs: Foreign) -> dict[str, Any]:
+    """How many classes there are, what they are called, and whether several hold at once: fields of `Classes`."""
+    names = theirs.table("id2label")
+    classes = theirs.size("num_labels", len(names) or 2)
+    labels = [name for i in range(len(names)) if isinstance(name := names.get(str(i)), str)]
+    if names and not len(labels) == len(names) == classes:
+        raise DataError(f"{theirs.where}: id2label", expected=f"a name for each of {classes} classes, counted from 0")
+    kind = theirs.word("problem_type", PROBLEMS, PROBLEM_OF["number" if classes == 1 else "single"])
+    if kind == "number" and classes != 1:
+        raise UnsupportedError(f"{theirs.where}: regression of {classes} numbers", expected="one number")
+    if kind == "single" and classes == 1:
+        raise UnsupportedError(f"{theirs.where}: a choice between {classes} class", expected="two, or a regression")
+    nameless = labels == [f"LABEL_{i}" for i in range(len(names))]
+    return {"classes": classes, "labels": () if nameless else distinct(labels), "several": kind == "several"}
+
+
+def class_settings(head: Classes) -> dict[str, Any]:
+    """The same in their words."""
+    labels = head.labels or [f"LABEL_{i}" for i in range(head.classes)]
+    return {
+        "id2label": {str(i): label for i, label in enumerate(labels)},
+        "label2id": {label: i for i, label in enumerate(labels)},
+        "problem_type": PROBLEM_OF["several" if head.several else "number" if head.classes == 1 else "single"],
+    }
+
+
+def distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    """Names of which none occurs twice: ImageNet has two cranes, and the second becomes "crane (517)"."""
+    found: dict[str, int] = {}
+    for number, label in enumerate(labels):
+        while label in found:
+            label = f"{label} ({number})"
+        found[label] = number
+    return tuple(found)
