@@ -16,7 +16,10 @@ CODES = {"u1": 8, "i1": 9, "i2": 11, "i4": 12, "f4": 13, "f8": 14}
 def idx(array, shape=None):
     shape = shape or array.shape
     code = CODES[array.dtype.str[1:]]
-    return struct.pack(f">BBBB{len(shape)}I", 0, 0, code, len(shape), *shape) + array.astype(array.dtype.newbyteorder(">")).tobytes()
+    return (
+        struct.pack(f">BBBB{len(shape)}I", 0, 0, code, len(shape), *shape)
+        + array.astype(array.dtype.newbyteorder(">")).tobytes()
+    )
 
 
 VALUES = np.arange(3 * 4 * 5).reshape(3, 4, 5)

@@ -29,7 +29,9 @@ def test_the_presets_have_the_sizes_of_the_paper(name, millions):
     assert ModelConfig.pick(config.to_dict()) == config
 
 
-@pytest.mark.parametrize(("size", "patch", "places"), [((28, 28), 2, 9), ((29, 35), 2, 12), ((8, 8), 2, 1), ((28, 28), 4, 1)])
+@pytest.mark.parametrize(
+    ("size", "patch", "places"), [((28, 28), 2, 9), ((29, 35), 2, 12), ((8, 8), 2, 1), ((28, 28), 4, 1)]
+)
 def test_every_stage_halves_the_picture(size, patch, places):
     convnext = model(patch=patch)
     states = convnext(torch.randn(2, 1, *size, dtype=torch.float64))

@@ -52,7 +52,9 @@ def test_files_of_the_hub():
     assert read(VIT | {"size": 384}).image_size == 384
     bare = read(VIT | {"do_normalize": False})
     assert bare.mean == (0.0, 0.0, 0.0) and bare.std == (1.0, 1.0, 1.0)
-    cut = read(VIT | {"size": {"shortest_edge": 256}, "do_center_crop": True, "crop_size": {"height": 224, "width": 224}})
+    cut = read(
+        VIT | {"size": {"shortest_edge": 256}, "do_center_crop": True, "crop_size": {"height": 224, "width": 224}}
+    )
     assert cut.image_size == 224 and cut.crop == 0.875
 
 
@@ -79,7 +81,13 @@ def test_what_would_give_other_pixels_is_refused(changes, message):
 
 
 def test_timm():
-    told = {"input_size": [3, 96, 96], "interpolation": "bilinear", "crop_pct": 0.9, "mean": [0.1] * 3, "std": [0.2] * 3}
+    told = {
+        "input_size": [3, 96, 96],
+        "interpolation": "bilinear",
+        "crop_pct": 0.9,
+        "mean": [0.1] * 3,
+        "std": [0.2] * 3,
+    }
 
     def timm(**changes):
         return read_timm_preprocessing(Foreign({"pretrained_cfg": told | changes}))

@@ -31,7 +31,13 @@ def test_the_presets_have_the_sizes_of_the_paper(name, millions):
 
 @pytest.mark.parametrize(
     ("size", "stem", "places"),
-    [((28, 28), "small", 49), ((29, 18), "small", 40), ((1, 1), "small", 1), ((64, 64), "large", 16), ((33, 1), "large", 3)],
+    [
+        ((28, 28), "small", 49),
+        ((29, 18), "small", 40),
+        ((1, 1), "small", 1),
+        ((64, 64), "large", 16),
+        ((33, 1), "large", 3),
+    ],
 )
 def test_every_stage_halves_the_picture(size, stem, places):
     resnet = model(stem=stem)

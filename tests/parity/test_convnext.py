@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
-from parity.timm_setup import timm_folder, timm_model, timm_or_skip
 
+from parity.timm_setup import timm_folder, timm_model, timm_or_skip
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import layout_for
@@ -193,9 +193,7 @@ def test_timm_says_how_pictures_are_prepared(tmp_path):
     architecture, arguments = TIMM["linear maps"]
     model = timm_model(architecture, **arguments)
     folder = HuggingFaceFolder(timm_folder(tmp_path / "timm", model, architecture, arguments))
-    expected = Preprocessing(
-        image_size=32, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4), resample="bicubic", crop=0.9
-    )
+    expected = Preprocessing(image_size=32, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4), resample="bicubic", crop=0.9)
     assert folder.preprocessing == expected
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 import torch
-from parity.timm_setup import timm_folder, timm_model, timm_or_skip
 from safetensors.torch import load_file, save_file
 
+from parity.timm_setup import timm_folder, timm_model, timm_or_skip
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import layout_for
@@ -172,7 +172,9 @@ def test_the_names_that_transformers_has_in_memory_are_read_too(tmp_path):
 def test_a_trunk_without_pooler_and_one_with_a_prefix(tmp_path):
     theirs("trunk").save_pretrained(tmp_path)
     expected = dict(ours_from(tmp_path).named_parameters())
-    rename(tmp_path, lambda tensors: {f"vit.{name}": tensor for name, tensor in tensors.items() if "pooler" not in name})
+    rename(
+        tmp_path, lambda tensors: {f"vit.{name}": tensor for name, tensor in tensors.items() if "pooler" not in name}
+    )
     ours = ours_from(tmp_path)
     assert not ours.config.head.hidden and ours.classes is None
     assert all(torch.equal(p, expected[name]) for name, p in ours.named_parameters())
@@ -192,8 +194,9 @@ def test_a_pooler_that_nothing_reads_is_left_out(tmp_path):
     theirs("classes").save_pretrained(tmp_path)
     rename(
         tmp_path,
-        lambda tensors: tensors
-        | {"vit.pooler.dense.weight": torch.zeros(32, 32), "vit.pooler.dense.bias": torch.zeros(32)},
+        lambda tensors: (
+            tensors | {"vit.pooler.dense.weight": torch.zeros(32, 32), "vit.pooler.dense.bias": torch.zeros(32)}
+        ),
     )
     assert ours_from(tmp_path).config.head.hidden == 0
     rename(tmp_path, lambda tensors: {name: t for name, t in tensors.items() if not name.startswith("classifier")})

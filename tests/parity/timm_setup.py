@@ -1,4 +1,4 @@
-"""timm without torchvision, which it imports for things that no test here uses; and tiny models of timm's, with folders.
+"""timm without torchvision, which it imports for things that no test here uses; tiny models of timm's, and folders.
 
 `timm_or_skip()` puts empty modules in torchvision's place while timm is imported, and takes them away again, so that
 nobody else takes them for the real thing.

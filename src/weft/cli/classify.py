@@ -1,4 +1,4 @@
-"""`weft classify`: what a run says of texts."""
+"""`weft classify`: what a run says of texts or pictures."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from weft.cli.streams import groups, lines_from, open_run, output_to
 from weft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from weft.cli.classify_pictures import Looking
+    from weft.tasks import Run
     from weft.tasks.answers import Answer
     from weft.tasks.classifying import Classifier
 
@@ -30,22 +32,30 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 def classify(
     run: options.RunOrFolder,
     text: Annotated[
-        list[str] | None, typer.Argument(help="Texts; for a run that compares two, one after the other. - is stdin")
+        list[str] | None,
+        typer.Argument(
+            help="Texts; for a run that compares two, one after the other. Or pictures and folders. - is stdin"
+        ),
     ] = None,
     input_: Annotated[
-        str | None, typer.Option("--input", help="A table (.csv .tsv .jsonl), or a text on each line; - is stdin.")
+        str | None,
+        typer.Option("--input", help="A table (.csv .tsv .jsonl), or a text (path) on each line; - is stdin"),
     ] = None,
     output: Annotated[
         str | None, typer.Option(help="A file: .csv, .tsv or .jsonl with all columns, else lines. Default: stdout")
     ] = None,
-    column: Annotated[str | None, typer.Option("--text", help="The column of the text. Default: as learned")] = None,
+    column: Annotated[
+        str | None, typer.Option("--text", help="The column of the text or picture. Default: as learned")
+    ] = None,
     pair: Annotated[str | None, typer.Option(help="The column of the second text. Default: as learned")] = None,
     threads: options.Threads = None,
     as_json: options.ObjectEach = False,
 ) -> None:
-    """Say what texts are, with probabilities.
+    """Say what texts or pictures are, with probabilities.
 
     Example:  weft classify runs/classify-reviews-1 "I liked every minute of it"
+
+    Example:  weft classify runs/classify-flowers-1 tulip.jpg more/ --output answers.csv
     """
     from weft.tasks.classifying import Classifier
     from weft.tasks.sources import are_tables
@@ -55,19 +65,39 @@ def classify(
         if from_table and text:
             raise ConfigError("texts and --input", expected="one of them")
         lines = None if from_table else lines_from(text, input_, files)
-        classifier = Classifier(open_run(run, threads))
-        if from_table:
-            assert input_ is not None
-            rows, title = _from_table(classifier, input_, column, pair)
+        opened = open_run(run, threads)
+        looking = _looking(opened)
+        if looking is not None:
+            labels = looking.classifier.labels
+            rows, title = looking.of_paths(lines or ()), ["path"]
+            if from_table:
+                rows, title = looking.of_table(str(input_), column)
         else:
-            assert lines is not None
-            rows, title = _from_lines(classifier, lines), ["text", "pair"] if classifier.is_paired else ["text"]
+            classifier = Classifier(opened)
+            labels = classifier.labels
+            rows, title = _from_lines(classifier, lines or iter(())), ["text", *["pair"] * bool(classifier.is_paired)]
+            if from_table:
+                rows, title = _from_table(classifier, str(input_), column, pair)
         if text and text != ["-"] and output is None and not as_json:
             _show(list(rows))
-            return
-        form, said = _form(output, as_json=as_json), "predicted" if from_table else "label"
-        words = functools.partial(_label, separator=classifier.labels.separator or "|")
-        _write(rows, title, output_to(output, files), form, (said, words))
+        else:
+            form, said = _form(output, as_json=as_json), "predicted" if from_table else "label"
+            words = functools.partial(_label, separator=labels.separator or "|")
+            _write(rows, title, output_to(output, files), form, (said, words))
+        if looking is not None:
+            looking.finish()
+
+
+def _looking(run: Run) -> Looking | None:
+    """For a run that looks at pictures; None for one that reads."""
+    from weft.models.pictures import PictureConfig
+
+    if not isinstance(run.model_config, PictureConfig):
+        return None
+    from weft.cli.classify_pictures import Looking
+    from weft.tasks.classifying_pictures import PictureClassifier
+
+    return Looking(PictureClassifier(run))
 
 
 Rows = Iterator[tuple[list[str], "Answer"]]

@@ -19,7 +19,7 @@ from weft.data.picture_set import Pictures, leaks
 from weft.data.tables import NAMED, TOLERATED
 from weft.errors import ConfigError, DataError
 from weft.images.arrays import fit, is_grey
-from weft.images.decode import look, pillow
+from weft.images.decode import Header, look, pillow
 from weft.images.many import decode_files
 from weft.images.room import room
 
@@ -85,9 +85,10 @@ def read_pictures(
     chosen, notes = _chosen(found)
     reading = _Reading(chosen, progress)
     _refuse_one_class(chosen["train"], paths)
-    size = size or _size_of(chosen["train"])
-    if channels is None and _grey_by_headers(chosen["train"]):
-        channels = 1
+    if size is None or channels is None:
+        told, grey = _form(chosen["train"])
+        size = size or told
+        channels = 1 if grey and channels is None else channels
     train = reading.read("train", size, channels or 3)
     if channels is None and is_grey(train.pixels):
         train = Pictures(np.ascontiguousarray(train.pixels[:, :1]), train.labels, train.names, train.name)
@@ -133,31 +134,30 @@ def _refuse_one_class(found: Sequence[Found], paths: Sequence[str | Path]) -> No
 # -- the form they are brought into -----------------------------------------------------------
 
 
-def _headers(found: Sequence[Found]) -> Iterator[tuple[int, int, bool]]:
-    """Longer and shorter side and greyness, in order and when asked for; what cannot be read is told later."""
+def _headers(found: Sequence[Found]) -> Iterator[Header]:
+    """What is known of each picture before it is decoded, in order and when asked for; errors are told later."""
     for part in found:
         if part.array is not None:
-            height, width = part.array.shape[2:]
-            yield max(height, width), min(height, width), part.array.shape[1] == 1 or is_grey(part.array)
+            _, channels, height, width = part.array.shape
+            yield Header(width, height, channels == 1)
         for file in part.files or ():
             with suppress(DataError):
-                header = look(file)
-                yield max(header.width, header.height), min(header.width, header.height), header.grey
+                yield look(file)
 
 
-def _size_of(found: Sequence[Found]) -> int:
-    """The longer side that all pictures have in common if it is small; the first that differs ends the search."""
-    first = None
-    for longer, shorter, _ in _headers(found):
-        first = first or (longer, shorter)
-        if longer > SMALL or first != (longer, shorter):
-            return SMALL
-    return first[0] if first else SMALL
+def _form(found: Sequence[Found]) -> tuple[int, bool]:
+    """The size that all pictures have in common if it is small, else 64; and whether all are surely grey.
 
-
-def _grey_by_headers(found: Sequence[Found]) -> bool:
-    """Whether every header says so; the first that does not ends the search."""
-    return all(grey for *_, grey in _headers(found))
+    Photographs are known by the first of them: the headers are gone through only until nothing is left to find out.
+    """
+    common, grey = set[tuple[int, int]](), True
+    for header in _headers(found):
+        common.add((max(header[:2]), min(header[:2])))  # a picture that lies on its side is no other size
+        grey = grey and header.grey
+        if not grey and (len(common) > 1 or header.width > SMALL or header.height > SMALL):
+            break
+    longest = max(common, default=(SMALL, SMALL))[0]
+    return (longest if len(common) == 1 and longest <= SMALL else SMALL), grey
 
 
 class _Reading:

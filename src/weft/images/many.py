@@ -107,7 +107,7 @@ def _pooled(pool: ProcessPoolExecutor, jobs: Sequence[Job], ahead: int) -> Gener
     waiting: deque[tuple[Job, Future[Chunk]]] = deque()
     try:
         for job in jobs:
-            with _without_program():
+            with _starting():
                 waiting.append((job, pool.submit(decode_chunk, *job)))
             if len(waiting) >= ahead:
                 yield _result(*waiting.popleft())
@@ -126,14 +126,21 @@ def _result(job: Job, future: Future[Chunk]) -> Chunk:
 
 
 @contextmanager
-def _without_program() -> Iterator[None]:
-    """Hide the program from a process that is being started, which would run it again to find its functions."""
+def _starting() -> Iterator[None]:
+    """Hide the program from a process that is being started, which would run it again to find its functions.
+
+    Until it can answer for itself, it inherits that Ctrl-C has to wait.
+    """
     program = sys.modules["__main__"]
+    masked = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masked else set()
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     finally:
         sys.modules["__main__"] = program
+        if masked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin() -> None:

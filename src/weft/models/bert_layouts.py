@@ -214,9 +214,7 @@ def _head(theirs: Foreign) -> HeadConfig:
 
 def _classes(theirs: Foreign) -> ClassesConfig:
     own = theirs.values.get("classifier_dropout")
-    return ClassesConfig(
-        **read_classes(theirs), dropout=None if own is None else theirs.number("classifier_dropout")
-    )
+    return ClassesConfig(**read_classes(theirs), dropout=None if own is None else theirs.number("classifier_dropout"))
 
 
 def _class_settings(head: ClassesConfig) -> dict[str, Any]:

@@ -13,8 +13,11 @@ PROBLEMS = {"single_label_classification": "single", "multi_label_classification
 PROBLEM_OF = {ours: theirs for theirs, ours in PROBLEMS.items()}
 
 
-def read_classes(theirs: Foreign) -> dict[str, Any]:
-    """How many classes there are, what they are called, and whether several hold at once: fields of `Classes`."""
+def read_classes(theirs: Foreign, *, twins: bool = False) -> dict[str, Any]:
+    """How many classes there are, what they are called, and whether several hold at once: fields of `Classes`.
+
+    `twins`: classes of one name are told apart by their numbers, as models of ImageNet need it; else they are refused.
+    """
     names = theirs.table("id2label")
     classes = theirs.size("num_labels", len(names) or 2)
     labels = [name for i in range(len(names)) if isinstance(name := names.get(str(i)), str)]
@@ -26,7 +29,8 @@ def read_classes(theirs: Foreign) -> dict[str, Any]:
     if kind == "single" and classes == 1:
         raise UnsupportedError(f"{theirs.where}: a choice between {classes} class", expected="two, or a regression")
     nameless = labels == [f"LABEL_{i}" for i in range(len(names))]
-    return {"classes": classes, "labels": () if nameless else distinct(labels), "several": kind == "several"}
+    told = () if nameless else distinct(labels) if twins else tuple(labels)
+    return {"classes": classes, "labels": told, "several": kind == "several"}
 
 
 def class_settings(head: Classes) -> dict[str, Any]:
@@ -43,7 +47,8 @@ def distinct(labels: Sequence[str]) -> tuple[str, ...]:
     """Names of which none occurs twice: ImageNet has two cranes, and the second becomes "crane (517)"."""
     found: dict[str, int] = {}
     for number, label in enumerate(labels):
-        while label in found:
-            label = f"{label} ({number})"
-        found[label] = number
+        told = label
+        while told in found:
+            told = f"{told} ({number})"
+        found[told] = number
     return tuple(found)

@@ -108,7 +108,7 @@ def _head(theirs: Foreign) -> PictureHead:
     has_classes = True
     if given is not None and names:
         has_classes = Foreign({"architectures": names[0]}, theirs.where).word("architectures", kinds)
-    return PictureHead(**read_classes(theirs)) if has_classes else PictureHead()
+    return PictureHead(**read_classes(theirs, twins=True)) if has_classes else PictureHead()
 
 
 def _in_the_way(config: ConvNeXtConfig) -> Iterator[tuple[bool, str]]:

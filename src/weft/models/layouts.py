@@ -180,7 +180,10 @@ class Layout:
 
 
 def layout_of(theirs: Foreign) -> Layout:
-    """The layout that their `model_type` names, or that knows its own without. What asks for code of its own, or is packed, is refused."""
+    """The layout that their `model_type` names, or that knows the `architecture` of timm's.
+
+    What asks for code of its own, or is packed, is refused.
+    """
     theirs.must_be("auto_map", None, {}, why="it asks for code of its own to be run, and Weft runs no such code")
     theirs.must_be("quantization_config", None, {}, why="its weights are packed into few bits, which is not read")
     name = theirs.values.get("model_type")
@@ -204,9 +207,10 @@ def _by_architecture(theirs: Foreign) -> Layout:
     """The layout that knows what timm calls an architecture."""
     found = next((layout for layout in Layout.nameless if layout.is_meant(theirs)), None)
     if found is None:
+        families = ", ".join(layout.architecture for layout in Layout.nameless)
         raise UnsupportedError(
             f"{theirs.where}: architecture = {_short(theirs.values['architecture'])}",
-            expected=f"one that Weft can read from timm: {', '.join(layout.architecture for layout in Layout.nameless)}",
+            expected=f"one that Weft can read from timm: {families}",
         )
     return found
 

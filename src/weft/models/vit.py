@@ -28,7 +28,7 @@ from weft.blocks import (
     QKNorm,
     TransformerLayer,
 )
-from weft.blocks.attention import SoftmaxConfig
+from weft.blocks.attention import SoftmaxConfig, WindowConfig
 from weft.blocks.attention.base import Grid
 from weft.blocks.feedforward import PlainConfig
 from weft.blocks.norm import LayerNormConfig, RMSNormConfig
@@ -68,6 +68,9 @@ class ViTConfig(PictureConfig, kind="vit"):
                 f"a stem of {len(self.stem)} convolutions with patches of {self.patch}",
                 expected=f"patches of a multiple of {self.halved}: each convolution halves the picture",
             )
+        if isinstance(self.attention, WindowConfig) and self.pool == "class":
+            expected = "pool = mean: a class token has no place in the picture, and so no window"
+            raise ConfigError("attention by windows with pool = class", expected=expected)
         if self.image_size < self.patch:
             raise ConfigError(f"patches of {self.patch} in pictures of {self.image_size}", expected="smaller patches")
 

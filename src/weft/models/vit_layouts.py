@@ -148,9 +148,9 @@ def _head(theirs: Foreign, width: int) -> PictureHead:
     names = given if isinstance(given, list) else [given]
     pooler = theirs.size("pooler_output_size", width)
     if given is None or not names:
-        return PictureHead(**read_classes(theirs), hidden=pooler)
+        return PictureHead(**read_classes(theirs, twins=True), hidden=pooler)
     kind = Foreign({"architectures": names[0]}, theirs.where).word("architectures", {TRUNK: TRUNK, CLASSES: CLASSES})
-    return PictureHead(hidden=pooler) if kind == TRUNK else PictureHead(**read_classes(theirs))
+    return PictureHead(hidden=pooler) if kind == TRUNK else PictureHead(**read_classes(theirs, twins=True))
 
 
 def _head_rows(head: PictureHead, prefix: str) -> Iterator[Row | Ignored]:

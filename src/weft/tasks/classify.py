@@ -16,6 +16,7 @@ from weft.data import ByLength, Examples, class_weights
 from weft.data.chance import Chance
 from weft.data.respelling import Respelling
 from weft.data.token_file import checksum
+from weft.errors import ConfigError
 from weft.models import BERTConfig, ModelConfig, preset
 from weft.models.bert import ClassesConfig
 from weft.objectives import Classification, ClassifyConfig, LabelledRow
@@ -26,6 +27,7 @@ from weft.tasks.preparation import ENCODER_TOKENS, learned_tokenizer
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
+from weft.tasks.sources import are_pictures
 from weft.tasks.start import Start
 from weft.tasks.tables import TableConfig, Tables, check_same, read_tables
 from weft.tasks.task import Prepared, Task
@@ -60,6 +62,14 @@ class Classify(Task):
     settings = ClassifyRunConfig
     data = TableConfig
     objective = ClassifyConfig
+
+    def check(self, request: Request) -> None:
+        if are_pictures(request.data, request.text):
+            raise ConfigError(
+                f"{request.data[0]} holds pictures, and --model {request.model or self.family} reads texts",
+                expected="vit, davit, convnext or resnet",
+            )
+        super().check(request)
 
     def check_start(self, run: Run) -> None:
         run.check_reads()

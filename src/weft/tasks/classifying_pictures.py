@@ -52,10 +52,18 @@ class PictureClassifier:
         """One for each picture in the order given: a path, or an array (rows, columns) or (rows, columns, channels)."""
         if not given:
             return []
-        size, channels = cast(int, self.data.size), self.data.channels or 1
-        pixels = np.stack([_decoded(one, size, channels) for one in given])
+        pixels = np.stack([self.decoded(one) for one in given])
         pictures = Pictures(pixels, [""] * len(pixels), [str(place) for place in range(len(pixels))])
         return answers_of(reading(self.data)(self.run.model, pictures, self.run.device), self.labels)
+
+    def decoded(self, given: Given) -> np.ndarray:
+        """One picture as (channels, size, size), in the size that the model sees; an array of that form stays so."""
+        size, channels = cast(int, self.data.size), self.data.channels or 1
+        if not isinstance(given, np.ndarray):
+            return decode(given, channels=channels, size=size)
+        if given.dtype == np.uint8 and given.shape == (channels, size, size):
+            return given
+        return fit(of_array(given[None]), channels=channels, size=size)[0]
 
     def classify(self, given: Any) -> Any:
         """An answer for a path or an array, a list of answers for a list of these."""
@@ -92,9 +100,3 @@ def form_of(run: Run) -> PictureDataConfig:
     if not run.is_imported:
         return cast(PictureDataConfig, run.config.data)
     raise UnsupportedError("imported")
-
-
-def _decoded(given: Given, size: int, channels: int) -> np.ndarray:
-    if isinstance(given, np.ndarray):
-        return fit(of_array(given[None]), channels=channels, size=size)[0]
-    return decode(given, channels=channels, size=size)  # type: ignore[arg-type]
