@@ -6,6 +6,10 @@ How other programs write a family down stands beside it in `…_layouts.py`; imp
 from weft.models.base import ModelConfig
 from weft.models.bert import BERT, BERTConfig, HeadConfig
 from weft.models.bert_layouts import BertLayout
+from weft.models.convnext import ConvNeXt, ConvNeXtConfig
+from weft.models.convnext_layouts import ConvNextLayout
+from weft.models.davit import DaViT, DaViTConfig
+from weft.models.davit_layouts import DaViTLayout
 from weft.models.encoder_decoder import EncoderDecoder, Memory
 from weft.models.encoding import Bunch, TextRow, encode, encode_bunches, encode_first
 from weft.models.gpt import GPT, GPTConfig
@@ -13,10 +17,16 @@ from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
 from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
 from weft.models.marian_layouts import MarianLayout
+from weft.models.pictures import PictureConfig, PictureHead, PictureModel
+from weft.models.preprocessing import Preprocessing
 from weft.models.presets import preset
+from weft.models.resnet import ResNet, ResNetConfig
 from weft.models.t5 import T5, T5Config
 from weft.models.t5_layouts import T5Layout
+from weft.models.timm_layouts import TimmConvNeXtLayout, TimmLayout, TimmViTLayout
 from weft.models.transformer import Transformer, TransformerConfig
+from weft.models.vit import ViT, ViTConfig
+from weft.models.vit_layouts import ViTLayout
 
 __all__ = [
     "BERT",
@@ -25,6 +35,12 @@ __all__ = [
     "BERTConfig",
     "BertLayout",
     "Bunch",
+    "ConvNeXt",
+    "ConvNeXtConfig",
+    "ConvNextLayout",
+    "DaViT",
+    "DaViTConfig",
+    "DaViTLayout",
     "EncoderDecoder",
     "Foreign",
     "GPT2Layout",
@@ -36,12 +52,24 @@ __all__ = [
     "Memory",
     "ModelConfig",
     "NanoChatLayout",
+    "PictureConfig",
+    "PictureHead",
+    "PictureModel",
+    "Preprocessing",
     "Qwen3Layout",
+    "ResNet",
+    "ResNetConfig",
     "T5Config",
     "T5Layout",
     "TextRow",
+    "TimmConvNeXtLayout",
+    "TimmLayout",
+    "TimmViTLayout",
     "Transformer",
     "TransformerConfig",
+    "ViT",
+    "ViTConfig",
+    "ViTLayout",
     "encode",
     "encode_bunches",
     "encode_first",
