@@ -21,23 +21,30 @@ if TYPE_CHECKING:
 
     from weft.tasks.labelled_check import LabelledCheck
     from weft.tasks.pair_check import PairCheck
+    from weft.tasks.picture_check import PictureCheck
     from weft.tasks.text_check import TextCheck
 
     Parts = tuple[Sequence[str], Sequence[str], Sequence[str]]
     Named = dict[str, str]
     Tell = Callable[[int, int], None] | None
-    Found = tuple[LabelledCheck | PairCheck, Callable[[Console], None]]
+    AnyCheck = LabelledCheck | PairCheck | PictureCheck
+    Found = tuple[AnyCheck, Callable[[Console], None]]
 
 CHECKED = ("generate", "fill", "classify", "translate")
 SIDE = re.compile(r"\.([a-z]{2,3}|source|target)([-_][a-z]{2,4})?")  # a language, or src and tgt
 TEXTS = {".txt", ".md", ".rst", ".log", ".tex", ".xml", ".htm", ".py"}  # which are none
-COLUMNS = {"table": ("text", "pair", "label"), "pairs": ("source", "target")}  # that name one, by kind of data
+COLUMNS = {  # that name one, by kind of data
+    "table": ("text", "pair", "label"),
+    "pairs": ("source", "target"),
+    "pictures": ("text", "label"),
+}
+THINGS = {"table": "labelled texts", "pairs": "pairs to translate", "pictures": "pictures"}
 
 Words = Annotated[
     list[str],
     typer.Argument(
         metavar="[TASK] DATA…",
-        help="Text files or folders; tables: .csv, .tsv, .jsonl; two files of sources and targets; or demo",
+        help="Text files or folders; tables: .csv, .tsv, .jsonl; two files of sources and targets; pictures; or demo",
     ),
 ]
 Validation = Annotated[
@@ -68,7 +75,7 @@ def check(
     tokenizer: TokenizerKind = None,
     as_json: options.OneObject = False,
 ) -> None:
-    """Say what is in texts, a table or pairs before training: how much, labels, lengths, copies, leakage.
+    """Say what is in texts, a table, pairs or pictures before training: how much, labels, lengths, copies, leakage.
 
     Example:  weft check train.csv --test test.csv
 
@@ -91,11 +98,13 @@ def check(
         raise ConfigError(f"--label {label!r} with fill", expected="classify, which learns labels")
     for name in columns:
         if name not in COLUMNS[kind]:
-            what = "pairs to translate" if kind == "pairs" else "labelled texts"
-            raise ConfigError(f"--{name} with {what}", expected=" and ".join(f"--{n}" for n in COLUMNS[kind]))
+            raise ConfigError(f"--{name} with {THINGS[kind]}", expected=" and ".join(f"--{n}" for n in COLUMNS[kind]))
     parts = (words, validation or (), test or ())
     with _progress(wanted=not as_json) as progress, _told_once():
-        if kind == "pairs":
+        if kind == "pictures":
+            _refuse_tokenizer(tokenizer)
+            found, show = _check_pictures(parts, columns, progress)
+        elif kind == "pairs":
             found, show = _check_pairs(parts, columns, tokenizer, progress)
         else:
             found, show = _check_labelled(parts, columns, tokenizer, progress, task)
@@ -103,9 +112,12 @@ def check(
 
 
 def _kind(words: Sequence[str], task: str | None, named: Collection[str]) -> str:
-    """`text`, `table` or `pairs`: by the task, by a column that was named, or by the files."""
+    """`text`, `table`, `pairs` or `pictures`: by the task, by a column that was named, or by the files."""
     from weft.data.table_files import is_table
+    from weft.tasks.sources import are_pictures
 
+    if task in (None, "classify") and are_pictures(words):
+        return "pictures"
     if task in ("generate", "classify", "translate"):
         return {"generate": "text", "classify": "table", "translate": "pairs"}[task]
     if list(words) == ["demo"]:
@@ -160,7 +172,20 @@ def _check_pairs(parts: Parts, columns: Named, tokenizer: str | None, progress: 
     return found, lambda console: show(found, console)
 
 
-def _show_table(found: LabelledCheck | PairCheck, show: Callable[[Console], None], *, as_json: bool) -> None:
+def _check_pictures(parts: Parts, columns: Named, progress: Tell) -> Found:
+    from weft.cli.check_pictures import show
+    from weft.tasks.picture_check import check_pictures
+
+    found = check_pictures(*parts, columns=columns, progress=progress)
+    return found, lambda console: show(found, console)
+
+
+def _refuse_tokenizer(given: str | None) -> None:
+    if given is not None:
+        raise ConfigError(f"--tokenizer {given} with pictures", expected="none: they are no text")
+
+
+def _show_table(found: AnyCheck, show: Callable[[Console], None], *, as_json: bool) -> None:
     """The findings; what training would refuse is the error at the end."""
     if as_json:
         typer.echo(json.dumps(found.to_dict()))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from weft.tasks.labelled_check import LabelledCheck, Part
     from weft.tasks.pair_check import PairCheck
+    from weft.tasks.picture_check import PictureCheck
 
 LISTED = 12  # classes that have a row of their own
 LONGEST = 30  # characters of a label that are shown
@@ -40,7 +41,7 @@ def present(sentences: Iterable[str], names: list[str], rows: Rows, console: Con
     console.print()
 
 
-def remarks(found: LabelledCheck | PairCheck, console: Console) -> None:
+def remarks(found: LabelledCheck | PairCheck | PictureCheck, console: Console) -> None:
     """What is to be noticed, or that there is nothing."""
     for kind, sentences in (("Note", found.notes), ("Warning", found.warnings)):
         for sentence in sentences:

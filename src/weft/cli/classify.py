@@ -207,7 +207,7 @@ def _show(rows: list[tuple[list[str], Answer]]) -> None:
             mark = "  ✓" if answer.probability is None and chance > 0.5 else ""
             typer.echo(f"{name:{width}}  {chance:7.2%}{mark}")
         return
-    width = max(len(_label(answer)) for _, answer in rows)
+    width = max((len(_label(answer)) for _, answer in rows), default=0)
     for cells, answer in rows:
         told = "" if answer.probability is None else f"{answer.probability:7.2%}  "
         typer.echo(f"{_label(answer):{width}}  {told}{'  |  '.join(' '.join(cell.split())[:70] for cell in cells)}")
