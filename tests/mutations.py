@@ -13,6 +13,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +35,19 @@ TESTS = {
     "averaging": ["tests/training/test_averaging.py"],
     "translate": ["tests/training/test_translate.py"],
     "translating": ["tests/cli/test_translate.py"],
+    "vit": ["tests/models/test_vit.py", "tests/parity/test_vit.py", "tests/models/test_timm_layouts.py"],
+    "davit": ["tests/parity/test_davit.py"],
+    "convnext": ["tests/models/test_convnext.py", "tests/parity/test_convnext.py"],
+    "resnet": ["tests/models/test_resnet.py"],
+    "preprocessing": ["tests/models/test_preprocessing.py"],
+    "windows": ["tests/blocks/test_window.py", "tests/blocks/test_hierarchy.py", "tests/blocks/test_channel.py"],
+    "kinds": ["tests/conformance/test_attention_kinds.py"],
+    "decoding": ["tests/images/test_decode.py", "tests/images/test_arrays.py", "tests/images/test_npz.py"],
+    "workers": ["tests/images/test_many.py"],
+    "changes": ["tests/images/test_changes.py", "tests/data/test_augmentation.py"],
+    "picture files": ["tests/data/test_pictures.py"],
+    "pictures": ["tests/training/test_classify_pictures.py"],
+    "looking": ["tests/cli/test_classify_pictures.py"],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -64,16 +78,12 @@ def transfer(name: str, file: str, old: str, new: str) -> Mutant:
     return Mutant(f"transfer: {name}", file, old, new, "tasks")
 
 
-def reading(name: str, path: str, old: str, new: str, suite: str) -> Mutant:
+def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) -> Mutant:
     package, _, file = path.partition("/")
-    return Mutant(f"reading: {name}", file, old, new, package, suite)
+    return Mutant(f"{group}: {name}", file, old, new, package, suite)
 
 
-def translating(name: str, path: str, old: str, new: str, suite: str) -> Mutant:
-    package, _, file = path.partition("/")
-    return Mutant(f"translating: {name}", file, old, new, package, suite)
-
-
+reading, translating, looking = (partial(grouped, group) for group in ("reading", "translating", "looking"))
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -179,12 +189,12 @@ MUTANTS = [
     reading("lengths are not looked at", "data/by_length.py", "np.argsort(self.lengths[pool], kind=\"stable\")", "np.arange(len(pool))", "rows"),
     reading("marks are hidden too", "objectives/classification.py", "chosen &= ~torch.isin(row.tokens, self.whole.to(row.tokens.device))", "pass", "rows"),
     reading("words are hidden when it is used", "objectives/classification.py", "self.with_gaps(batch.row) if model.training else batch.row", "self.with_gaps(batch.row)", "rows"),
-    reading("classes weigh alike", "objectives/classification.py", "each if weights is None else each * weights[labels]", "each", "rows"),
+    reading("classes weigh alike", "objectives/classification.py", "(each * (weights[labels] if labels.dim() == 1 else labels @ weights)).sum()", "each.sum()", "rows"),
     reading("a mean for a sum", "objectives/classification.py", "(logits[:, 0] - labels.float()).square().sum()", "(logits[:, 0] - labels.float()).square().mean()", "rows"),
     reading("duplicates on both sides", "tasks/tables.py", "seed=0, groups=everything.keys()", "seed=0", "classify"),
     reading("a changed table is read on with", "tasks/tables.py", "if recorded.fingerprint == found.fingerprint:", "if True:", "classify"),
-    reading("the temperature is forgotten", "tasks/classifying.py", "(1 / _temperature(run / CALIBRATION), 0.0)", "(1.0, 0.0)", "classify"),
-    reading("numbers without their mean", "tasks/classifying.py", "(data.deviation, data.mean)", "(data.deviation, 0.0)", "classify"),
+    reading("the temperature is forgotten", "tasks/answers.py", "(1 / _temperature(run / CALIBRATION), 0.0)", "(1.0, 0.0)", "classify"),
+    reading("numbers without their mean", "tasks/answers.py", "(data.deviation, data.mean)", "(data.deviation, 0.0)", "classify"),
     reading("other classes keep the head", "tasks/start.py", "if not name.startswith(\"classes.\")}", "if True}", "classify"),
     reading("the length is not recorded", "tasks/classify.py", "data=tables.config.override({\"length\": length})", "data=tables.config", "classify"),
     reading("held-out text by the seed of training", "tasks/fill_training.py", "self.made_from(part, JUDGED_SEED)", "self.made_from(part, self.config.training.seed)", "fill"),
@@ -235,6 +245,38 @@ MUTANTS = [
     translating("draws are one", "tasks/translating.py", "samples=self.best", "samples=1", "translating"),
     translating("the joint table looks at itself", "tasks/alignment.py", "weights[:, : len(source)]", "weights[:, -len(source) :]", "translating"),
     translating("letters stand there as often as they have bytes", "tasks/alignment.py", 'if tokenizer.kind in ("other", "wordpiece"):', "if True:", "translating"),
+    looking("a shifted window begins on the wrong side", "blocks/attention/window.py", "return -down % height, -right % width", "return down % height, right % width", "windows"),
+    looking("padding of a window is seen", "blocks/attention/window.py", "Mask(causal=mask.causal, keep=real)", "Mask(causal=mask.causal)", "windows"),
+    looking("windows count from the wrong end", "blocks/attention/window.py", "own[..., -asking:, None]", "own[..., :asking, None]", "kinds"),
+    looking("summaries read padding", "blocks/attention/hierarchy.py", "inverse_temperature(self.beta, key), allowed)", "inverse_temperature(self.beta, key))", "windows"),
+    looking("channels are weighed the wrong way round", "blocks/attention/channel.py", "@ table.transpose(2, 3)", "@ table", "windows"),
+    looking("a kind without memory reads one", "blocks/attention/heads.py", "if not self.lookup.reads_memory:", "if self.lookup.reads_memory is None:", "windows"),
+    looking("windows of DaViT see no filling", "models/davit.py", "whole = filled(as_map(h, grid), self.window)", "whole = filled(as_map(h, grid), 1)", "davit"),
+    looking("timm's channel maps by their names", "models/davit_layouts.py", '("value", "query", "key")', '("query", "key", "value")', "davit"),
+    looking("ConvNeXt is normed before the mean", "models/convnext.py", "return self.norm(states.mean(1))", "return self.norm(states).mean(1)", "convnext"),
+    looking("the last norm has the others' eps", "models/convnext.py", "eps=config.eps if config.last_eps is None else config.last_eps", "eps=config.eps", "convnext"),
+    looking("a shortcut skips its norm", "models/resnet.py", "self.shortcut(ready)", "self.shortcut(x)", "resnet"),
+    looking("ResNet depends on the company", "models/resnet.py", "self.norm = nn.GroupNorm(config.groups, config.width)", "self.norm = nn.BatchNorm2d(config.width)", "resnet"),
+    looking("timm's query is our key", "models/timm_layouts.py", 'for name in ("query", "key", "value"))', 'for name in ("key", "query", "value"))', "vit"),
+    looking("timm's unknown settings are ignored", "models/timm_layouts.py", "            if word not in self.arguments:", "            if False:", "vit"),
+    looking("the pooler of a ViT is lost", "models/vit_layouts.py", "PictureHead(hidden=config.head.hidden if pooled else 0)", "PictureHead()", "vit"),
+    looking("the cut of a picture is not told", "models/preprocessing.py", 'about["crop_pct"] = given.crop', "pass", "preprocessing"),
+    looking("positions are not stretched", "models/vit.py", "x + stretched(table[1:], self.config.cells, cells)", "x + table[1 : 1 + x.shape[1]]", "vit"),
+    looking("another patch than the class token is read", "models/vit.py", "if self.class_token is None else states[:, 0]", "if self.class_token is None else states[:, 1]", "vit"),
+    looking("the camera was held the other way", "images/decode.py", '6: "ROTATE_270",', '6: "ROTATE_90",', "decoding"),
+    looking("a bomb is unpacked", "images/decode.py", "if width * height > MOST_PIXELS:", "if False:", "decoding"),
+    looking("what is transparent is black", "images/decode.py", 'coloured.size, "white")', 'coloured.size, "black")', "decoding"),
+    looking("16 bits are clipped", "images/arrays.py", "(piece.astype(np.uint32) * 255 + 32767) // 65535", "piece.clip(0, 255)", "decoding"),
+    looking("an archive holds more than it says", "images/npz.py", "if needed + header != info.file_size:", "if False:", "decoding"),
+    looking("workers run the caller's script", "images/many.py", 'sys.modules["__main__"] = ModuleType("__main__")', "pass", "workers"),
+    looking("pictures are not sampled where they are", "images/changes.py", 'padding_mode="border", align_corners=False', 'padding_mode="border", align_corners=True', "changes"),
+    looking("a pasted piece leaves the label", "images/changes.py", "1 - box.float().mean(dim=(1, 2, 3))", "1 - 0 * box.float().mean(dim=(1, 2, 3))", "changes"),
+    looking("the same change in every epoch", "data/augmentation.py", "drawn = self.chance.of(numbers, purpose)[:, None]", "drawn = self.chance.of(np.asarray(numbers) % 16, purpose)[:, None]", "changes"),
+    looking("digits are mirrored", "data/augmentation.py", ">= KEPT * right(seen)", ">= 0 * right(seen)", "changes"),
+    looking("any number of broken pictures is left out", "data/pictures.py", "if len(problems) > TOLERATED * len(found):", "if False:", "picture files"),
+    looking("texts with a picture are pictures", "data/picture_files.py", "return deep > texts if texts else deep + flat > 0", "return deep + flat > 0", "picture files"),
+    looking("changed pictures are gone on with", "tasks/picture_data.py", "if recorded.fingerprint == found.fingerprint:", "if True:", "pictures"),
+    looking("a broken picture ends well", "cli/classify_pictures.py", "        if self.failed:", "        if False:", "looking"),
 ]  # fmt: skip
 
 
