@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import picture_setup
 import table_setup
 import training_setup
 import weft
@@ -61,6 +63,8 @@ def test_snippets_run(page, desk, monkeypatch):
     monkeypatch.setattr(weft, "train", quick, raising=False)
     if "runs/book" in page.read_text(encoding="utf-8"):
         quick("generate", "book.txt", out="runs/book")
+    if 'load("runs/flowers")' in page.read_text(encoding="utf-8"):
+        training_setup.here(*picture_setup.picture_words("flowers", "runs/flowers", 2), cwd=desk)
     put_bert(page, desk)
     put_marian(page, desk)
     with menu_as_it_was():
@@ -90,6 +94,9 @@ SMALL += [
 ]
 
 
+PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
+
+
 def small(words):
     """A training command at a scale for tests: a few steps of a tiny model instead of minutes."""
     if words[0] not in ("train", "resume"):
@@ -97,6 +104,8 @@ def small(words):
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
+    if PICTURES & set(words):
+        return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
     return [*kept[:1], *sizes, *kept[1:]]
 
@@ -118,6 +127,9 @@ def desk(tmp_path, monkeypatch):
     for seed, name in enumerate(("train", "val", "test")):
         table_setup.write_parallel(tmp_path, name, 60 if name == "train" else 8, seed)
     (tmp_path / "sources.txt").write_text("the house\n\na story of it\n")
+    for seed, part in enumerate(("train", "test")):
+        picture_setup.write_folder(tmp_path / "flowers" / part, 24, seed)
+    shutil.copy(next((tmp_path / "flowers" / "test").rglob("*.png")), tmp_path / "tulip.png")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

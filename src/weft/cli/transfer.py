@@ -14,7 +14,7 @@ def import_(
     out: Annotated[str, typer.Option(help="Directory of the new run.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Make a run of a model that comes from Hugging Face.
+    """Make a run of a model that comes from Hugging Face or from timm.
 
     Example:  weft import models/gpt2 --out runs/gpt2
     """
@@ -25,16 +25,23 @@ def import_(
     if as_json:
         typer.echo(json.dumps(made))
         return
-    tokenizer = f"a {made['tokenizer']} tokenizer" if made["tokenizer"] else "no tokenizer"
-    typer.echo(
-        f"Imported {source} ({made['layout']}, {made['parameters'] / 1e6:.2f} M parameters, vocabulary "
-        f"{made['vocab_size']:,}, {made['max_length']:,} tokens at a time, {tokenizer}) into {out}"
-    )
+    size = f"{made['parameters'] / 1e6:.2f} M parameters"
+    typer.echo(f"Imported {source} ({made['layout']}, {size}, {_about(made)}) into {out}")
     _notes(made["notes"])
-    if made["tokenizer"]:
-        typer.echo(f"Try:  {first_use(made['task'], out)}")
+    if made["tokenizer"] or "classes" in made:
+        typer.echo(f"Try:  {first_use(made['use'], out)}")
     else:
         typer.echo(f'Try in Python:  weft.load("{out}").model(ids)')
+
+
+def _about(made: dict[str, Any]) -> str:
+    """What a model reads, or looks at."""
+    if "classes" in made:
+        what = "grey pictures" if made["channels"] == 1 else "pictures"
+        size = f" of {made['image_size']} × {made['image_size']}" if made["image_size"] else ""
+        return f"{what}{size}, {made['classes']:,} classes"
+    tokenizer = f"a {made['tokenizer']} tokenizer" if made["tokenizer"] else "no tokenizer"
+    return f"vocabulary {made['vocab_size']:,}, {made['max_length']:,} tokens at a time, {tokenizer}"
 
 
 def export(
@@ -69,6 +76,7 @@ def _compared(theirs: dict[str, Any], what: str) -> str:
     pairs = ", also of pairs with their segments" if "pairs_tokenised" in theirs else ""
     ids = f", token ids are equal{pairs}" if "texts_tokenised" in theirs else ""
     ids += f", {theirs['tokens_written']} tokens that it writes are the same" if "tokens_written" in theirs else ""
+    ids += f", prepared pixels by {theirs['pixel_difference']:.2g}" if "pixel_difference" in theirs else ""
     return f"in transformers {theirs['version']} {what} differ by at most {theirs['difference']:.2g}{ids}"
 
 

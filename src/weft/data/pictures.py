@@ -18,7 +18,7 @@ from weft.data.picture_parts import Found, FoundParts, Part
 from weft.data.picture_set import Pictures, leaks
 from weft.data.tables import NAMED, TOLERATED
 from weft.errors import ConfigError, DataError
-from weft.images.arrays import fit, is_grey
+from weft.images.arrays import Cut, fit, is_grey
 from weft.images.decode import Header, look, pillow
 from weft.images.many import decode_files
 from weft.images.room import room
@@ -63,6 +63,7 @@ def read_pictures(
     *,
     size: int | None = None,
     channels: int | None = None,
+    cut: Cut | None = None,
     validation: Sequence[str | Path] = (),
     test: Sequence[str | Path] = (),
     label: str | None = None,
@@ -72,9 +73,10 @@ def read_pictures(
     """Find labelled pictures and decode them; those to judge by are given, found beside the others, or None.
 
     `size`: rows and columns; None is that of the pictures to learn from if all have the same and it is at most 64, else
-    64. `channels`: None is 1 if all of these are grey, else 3. `label` and `text` are the columns of a table with the
-    classes and with the paths. Up to one file in a hundred that cannot be read is left out and named; more are an
-    error. `progress` is told how many files are decoded, of how many.
+    64. `channels`: None is 1 if all of these are grey, else 3. `cut`: another way to make squares of them. `label`
+    and `text` are the columns of a table with the classes and with the paths. Up to one file in a hundred that
+    cannot be read is left out and named; more are an error. `progress` is told how many files are decoded, of how
+    many.
     """
     if size is not None and size < 1:
         raise ConfigError(f"size = {size}", expected="1 or more")
@@ -83,7 +85,7 @@ def read_pictures(
     given: dict[Part, Sequence[str | Path]] = {"train": paths, "validation": validation, "test": test}
     found = {part: [find_pictures(path, label, text) for path in some] for part, some in given.items()}
     chosen, notes = _chosen(found)
-    reading = _Reading(chosen, progress)
+    reading = _Reading(chosen, progress, cut)
     _refuse_one_class(chosen["train"], paths)
     if size is None or channels is None:
         told, grey = _form(chosen["train"])
@@ -163,8 +165,8 @@ def _form(found: Sequence[Found]) -> tuple[int, bool]:
 class _Reading:
     """Decoding part after part, with one count for all of them."""
 
-    def __init__(self, chosen: dict[Part, list[Found]], progress: Progress) -> None:
-        self.chosen, self.progress = chosen, progress
+    def __init__(self, chosen: dict[Part, list[Found]], progress: Progress, cut: Cut | None = None) -> None:
+        self.chosen, self.progress, self.cut = chosen, progress, cut
         self.total = sum(len(found.files or ()) for some in chosen.values() for found in some)
         self.done = 0
         self.notes: list[str] = []
@@ -187,13 +189,14 @@ class _Reading:
 
     def _one(self, found: Found, size: int, channels: int) -> Pictures:
         if found.array is not None:
-            pixels = fit(found.array, channels=channels, size=size)
+            pixels = fit(found.array, channels=channels, size=size, cut=self.cut)
             return Pictures(pixels, found.labels, found.names, found.where)
         files, before = found.files or [], self.done
         pixels, problems = decode_files(
             files,
             channels=cast(Literal[1, 3], channels),
             size=size,
+            cut=self.cut,
             progress=lambda done, _: self.progress(before + done, self.total),
         )
         self.done += len(files)

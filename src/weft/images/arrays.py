@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.errors import ConfigError, DataError
+from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.images.room import room
 
 Pixels = NDArray[np.uint8]
@@ -16,7 +16,29 @@ CHUNK = 1 << 24  # numbers that are worked on at a time
 COUNTS = (1, 3, 4)  # channels: grey, colour, colour with transparency
 LUMA = (19595, 38470, 7471)  # 65536 × (0.299, 0.587, 0.114), the weights of red, green and blue in a grey (ITU-R 601)
 FORMS = "(N, Y, X), (N, Y, X, channels) or (N, channels, Y, X) with 1, 3 or 4 channels"
+WAYS = ("bilinear", "bicubic")  # of resizing, that torch has as Pillow has them
+LONGEST = 4  # times its width that a picture may be high before its ends are left out: they would be cut off anyway
 RANGES = "8 or 16 bits, fractions from 0 to 1, or true and false"
+
+
+class Cut(NamedTuple):
+    """How a model from elsewhere wants a picture made into a square, to the letter.
+
+    `crop` None: all of it is pressed into the square. A number: the shorter side becomes size / crop, rounded down, and
+    then the middle is cut out. `resample` is one of Pillow's filters: nearest, bilinear, bicubic, lanczos, box,
+    hamming.
+    """
+
+    crop: float | None = None
+    resample: str = "bilinear"
+
+    def resized(self, height: int, width: int, size: int) -> tuple[int, int]:
+        """Rows and columns that a picture gets before the middle is cut out."""
+        if self.crop is None:
+            return size, size
+        edge = int(size / self.crop)
+        long = int(edge * max(height, width) / min(height, width))
+        return (long, edge) if height > width else (edge, long)
 
 
 def of_array(array: Any, name: str = "the array") -> Pixels:
@@ -106,24 +128,36 @@ def middle(height: int, width: int) -> tuple[int, int, int]:
     return (height - side) // 2, (width - side) // 2, side
 
 
-def fit(pixels: Pixels, *, channels: int, size: int) -> Pixels:
+def without_ends(height: int, width: int) -> tuple[int, int, int, int]:
+    """Top, left, rows and columns of what is left of a picture that is absurdly long."""
+    rows, columns = min(height, LONGEST * width), min(width, LONGEST * height)
+    return (height - rows) // 2, (width - columns) // 2, rows, columns
+
+
+def fit(pixels: Pixels, *, channels: int, size: int, cut: Cut | None = None) -> Pixels:
     """Pixels (N, C, Y, X) as (N, channels, size, size): what `decode` does to a file.
 
-    The shorter side becomes `size` and the middle of the longer one is taken; colours become greys by their
-    brightness.
+    The shorter side becomes `size` and the middle of the longer one is taken, unless `cut` says otherwise; colours
+    become greys by their brightness.
     """
     if channels not in (1, 3) or size < 1:
         raise ConfigError(f"channels = {channels}, size = {size}", expected="1 or 3 channels, a size of 1 or more")
     count, had, height, width = pixels.shape
-    if (had, height, width) == (channels, size, size):
+    top, left, rows, columns = (
+        (*middle(height, width), min(height, width)) if cut is None else without_ends(height, width)
+    )
+    new = (size, size) if cut is None else cut.resized(rows, columns, size)
+    if (had, height, width) == (channels, size, size) and new == (size, size):
         return pixels
-    top, left, side = middle(height, width)
+    down, right = ((side - size) // 2 for side in new)
     result = room((count, channels, size, size))
     for part in chunks(pixels.shape):
-        piece = pixels[part, :, top : top + side, left : left + side]
+        piece = pixels[part, :, top : top + rows, left : left + columns]
         if had == 3 and channels == 1:
             piece = grey(piece)
-        result[part] = _resized(piece, size) if side != size else piece  # one channel is repeated
+        if new != (rows, columns):
+            piece = _resized(piece, new, "bicubic" if cut is None else cut.resample)
+        result[part] = piece[:, :, down : down + size, right : right + size]  # one channel is repeated
     return result
 
 
@@ -140,11 +174,13 @@ def is_grey(pixels: Pixels) -> bool:
     )
 
 
-def _resized(pixels: Pixels, size: int) -> Pixels:
+def _resized(pixels: Pixels, size: tuple[int, int], way: str) -> Pixels:
     """Antialiased, by torch: arrays need no Pillow."""
+    if way not in WAYS:
+        raise UnsupportedError(f"arrays resized by {way}", expected=", ".join(WAYS), advice="give picture files")
     import torch
     import torch.nn.functional as F
 
     tensor = torch.from_numpy(np.ascontiguousarray(pixels))
-    resized = F.interpolate(tensor, size=(size, size), mode="bicubic", antialias=True)
+    resized = F.interpolate(tensor, size=size, mode=way, antialias=True)
     return resized.numpy()

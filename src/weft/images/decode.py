@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import ConfigError, DataError
-from weft.images.arrays import eight_bits, middle
+from weft.images.arrays import Cut, eight_bits, middle, without_ends
 from weft.images.formats import READ, format_of
 
 if TYPE_CHECKING:
@@ -49,19 +49,24 @@ class Header(NamedTuple):
     grey: bool
 
 
-def decode(path: str | Path, *, channels: Literal[1, 3], size: int) -> NDArray[np.uint8]:
+def decode(path: str | Path, *, channels: Literal[1, 3], size: int, cut: Cut | None = None) -> NDArray[np.uint8]:
     """The picture in a file as (channels, size, size), 0…255.
 
     It is turned as EXIF says, laid over white where it is transparent, and of an animation only the first frame is
     seen. The shorter side becomes `size`, and of the longer one the middle is taken: nothing is distorted, and
     edges are lost. 16-bit greys are scaled to 8 bits. What is damaged, cut short or too big is refused.
+
+    `cut` is another way to make the square, done exactly as others do it; ours reduces big pictures first, which is
+    faster.
     """
     if channels not in (1, 3) or size < 1:
         raise ConfigError(f"channels = {channels}, size = {size}", expected="1 or 3 channels, a size of 1 or more")
     with _opened(Path(path)) as picture:
-        picture.draft(None, (GAP * size, GAP * size))  # JPEG only: most of the work is never done
+        if cut is None:
+            picture.draft(None, (GAP * size, GAP * size))  # JPEG only: most of the work is never done
         picture.load()
-        square = _square(_flat(_upright(picture), channels, str(path)), size)
+        flat = _flat(_upright(picture), channels, str(path))
+        square = _square(flat, size) if cut is None else cut_out(flat, size, cut)
         pixels = np.asarray(square)
     return np.ascontiguousarray(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1))
 
@@ -170,3 +175,16 @@ def _square(picture: Image, size: int) -> Image:
     if side == size:
         return picture
     return picture.resize((size, size), pillow().Resampling.BICUBIC, reducing_gap=GAP)
+
+
+def cut_out(picture: Image, size: int, cut: Cut) -> Image:
+    """The whole picture resized, then the middle square, as transformers and timm do it."""
+    width, height = picture.size
+    top, left, height, width = without_ends(height, width)
+    if (width, height) != picture.size:
+        picture = picture.crop((left, top, left + width, top + height))
+    rows, columns = cut.resized(height, width, size)
+    if (columns, rows) != picture.size:
+        picture = picture.resize((columns, rows), pillow().Resampling[cut.resample.upper()])
+    down, right = (rows - size) // 2, (columns - size) // 2
+    return picture.crop((right, down, right + size, down + size))

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import DataError
+from weft.images.arrays import Cut
 from weft.images.decode import decode, pillow
 from weft.images.room import room
 
@@ -36,7 +37,7 @@ MOST_WORKERS = 8
 AHEAD = 3  # chunks for each worker that are given out before their turn
 
 Chunk = tuple[NDArray[np.uint8], dict[int, str]]
-Job = tuple[list[str], Literal[1, 3], int]
+Job = tuple[list[str], Literal[1, 3], int, Cut | None]
 
 
 def decode_files(
@@ -44,19 +45,21 @@ def decode_files(
     *,
     channels: Literal[1, 3],
     size: int,
+    cut: Cut | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
     """All files as (N, channels, size, size), and for those that cannot be read what is wrong, by place; these are 0.
 
-    `progress` is told after each chunk how many files are done, and of how many. `workers`: processes; None is as many
-    as there are cores for many files, and 1, which is this process itself, for few.
+    `cut`: as in `decode`. `progress` is told after each chunk how many files are done, and of how many. `workers`:
+    processes; None is as many as there are cores for many files, and 1, which is this process itself, for few.
     """
     pillow()  # which is said once, and not for each file
     pixels = room((len(files), channels, size, size))
     problems: dict[int, str] = {}
     jobs: list[Job] = [
-        ([str(file) for file in files[start : start + CHUNK]], channels, size) for start in range(0, len(files), CHUNK)
+        ([str(file) for file in files[start : start + CHUNK]], channels, size, cut)
+        for start in range(0, len(files), CHUNK)
     ]
     done = 0
     # closed at once when `progress` raises, and not when somebody forgets the error
@@ -69,13 +72,13 @@ def decode_files(
     return pixels, problems
 
 
-def decode_chunk(files: list[str], channels: Literal[1, 3], size: int) -> Chunk:
+def decode_chunk(files: list[str], channels: Literal[1, 3], size: int, cut: Cut | None = None) -> Chunk:
     """Some files one after the other; what a worker does."""
     pixels = np.zeros((len(files), channels, size, size), dtype=np.uint8)
     problems = {}
     for place, file in enumerate(files):
         try:
-            pixels[place] = decode(file, channels=channels, size=size)
+            pixels[place] = decode(file, channels=channels, size=size, cut=cut)
         except DataError as error:
             problems[place] = str(error).split("\n", 1)[0]
     return pixels, problems

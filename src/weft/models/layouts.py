@@ -224,7 +224,8 @@ def layout_for(config: ModelConfig) -> Layout:
     near = {name: reason for name, reason in reasons.items() if reason != OTHER}
     raise UnsupportedError(
         "no layout of Hugging Face can say this model",
-        expected="; ".join(f"{name}: {reason}" for name, reason in near.items()),
+        expected="; ".join(f"{name}: {reason}" for name, reason in near.items())
+        or f"a family that it has a class for, not {config.kind}: {', '.join(Layout.menu)}",
         advice=next((advice for name in near if (advice := Layout.menu[name].advice(config))), ""),
     )
 

@@ -5,6 +5,7 @@ Hugging Face has a file of its own for it, preprocessor_config.json; timm has it
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from weft.config import Config, Share, Size
@@ -105,7 +106,9 @@ def _size(theirs: Foreign) -> tuple[int, float | None]:
             raise UnsupportedError(f"{theirs.where}: a square of which the middle is cut out", expected="shortest_edge")
         cut = theirs.values.get("crop_size")
         image_size = _square(Foreign(cut if isinstance(cut, dict) else {"side": cut}, f"{theirs.where}: crop_size"))
-        return image_size, image_size / size.size("shortest_edge")
+        edge = size.size("shortest_edge")
+        crop = image_size / edge
+        return image_size, crop if int(image_size / crop) == edge else math.nextafter(crop, 0)  # the same edge again
     if not shortest:
         return _square(size), None
     edge = size.size("shortest_edge" if "shortest_edge" in size.values else "side")

@@ -3,10 +3,9 @@
 Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale". One config
 expresses the paper's models exactly (class token, learned positions, pre-norm, GELU, biases: `vit-b` and the rest) and
 what learns fastest from few pictures on a laptop, which is the default: a stem of small convolutions before the
-patches (Xiao et al. 2021, "Early Convolutions Help Transformers See Better"), the mean of all states instead of a class
-token, and the parts of our GPT and BERT. Cutting a picture into patches and mapping each is one convolution whose
-stride is its kernel: ViT is not free of convolutions. How others write such models down stands in `vit_layouts.py` and
-`timm_layouts.py`.
+patches (Xiao et al. 2021, "Early Convolutions Help Transformers See Better"), and the mean of all states instead of a
+class token. Cutting a picture into patches and mapping each is one convolution whose stride is its kernel: ViT is not
+free of convolutions. How others write such models down stands in `vit_layouts.py` and `timm_layouts.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from weft.blocks import (
 from weft.blocks.attention import SoftmaxConfig, WindowConfig
 from weft.blocks.attention.base import Grid
 from weft.blocks.feedforward import PlainConfig
-from weft.blocks.norm import LayerNormConfig, RMSNormConfig
+from weft.blocks.norm import LayerNormConfig
 from weft.blocks.position.stretching import Cells, stretched
 from weft.config import Between, Share, Size
 from weft.errors import ConfigError, ShapeError
@@ -54,9 +53,9 @@ class ViTConfig(PictureConfig, kind="vit"):
     width: Size = 128
     depth: Annotated[int, Between(1, 1000)] = 4
     attention: AttentionConfig = SoftmaxConfig(bias=False)
-    feed_forward: FeedForwardConfig = PlainConfig(activation="squared-relu", bias=False)
-    norm: NormConfig = RMSNormConfig()
-    qk_norm: bool = True
+    feed_forward: FeedForwardConfig = PlainConfig(activation="gelu", bias=False)
+    norm: NormConfig = LayerNormConfig()
+    qk_norm: bool = False
     zero_outputs: bool = True
     dropout: Share = 0.0
     pool: Literal["class", "mean"] = "mean"
@@ -161,9 +160,9 @@ class ViT(PictureModel):
 
 
 def _halving(channels: int, width: int) -> nn.Sequential:
-    """A convolution that halves the picture, a norm over its channels, and ReLU."""
+    """A convolution, ReLU, and the largest of each 2 × 2 places: half of the rows and columns are left, or one more."""
     return nn.Sequential(
-        nn.Conv2d(channels, width, kernel_size=3, stride=2, padding=1), nn.GroupNorm(1, width), nn.ReLU()
+        nn.Conv2d(channels, width, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True)
     )
 
 

@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import DataError
 from weft.models import EncoderDecoder, ModelConfig
-from weft.tasks.probes import Probe, Results, TranslatingProbe, compare_tokenizers, probe_for
+from weft.models.preprocessing import Preprocessing
+from weft.tasks.prepared_pixels import compare_pixels
+from weft.tasks.probes import PictureProbe, Probe, Results, TranslatingProbe, compare_tokenizers, probe_for
 from weft.text import Tokenizer
 from weft.text.hugging_face import TARGET
 
@@ -28,7 +30,8 @@ FLOOR = 0.01  # a head may well say almost nothing; its rounding is that of the 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: a model and what belongs to it. `never` are tokens that it does not write."""
+    """What was written: a model and what belongs to it. `never` are tokens that it does not write; `preprocessing` is
+    what pictures go through before it sees them."""
 
     model: nn.Module
     config: ModelConfig
@@ -36,6 +39,7 @@ class Exported:
     source_tokenizer: Tokenizer | None = None
     end: int | None = None
     never: Sequence[int] = ()
+    preprocessing: Preprocessing | None = None
 
 
 def certify(exported: Exported, folder: HuggingFaceFolder) -> dict[str, Any]:
@@ -45,6 +49,8 @@ def certify(exported: Exported, folder: HuggingFaceFolder) -> dict[str, Any]:
     results = _results(probe.ours, model)
     if folder.layout.settings(folder.config) != folder.layout.settings(config):
         raise DataError("read again, config.json describes another model", advice="please report this")
+    if folder.preprocessing != exported.preprocessing:
+        raise DataError("read again, the folder prepares pictures in another way", advice="please report this")
     weights = folder.read_weights(config)  # the layout may have another order of channels, and undoes it here
     different = [name for name, p in model.named_parameters() if not _same_bits(p.detach(), weights[name])]
     if different:
@@ -52,7 +58,11 @@ def certify(exported: Exported, folder: HuggingFaceFolder) -> dict[str, Any]:
     again = folder.config.with_weights(weights if folder.config == config else folder.read_weights())
     difference = _difference("Weft", results, _results(probe.ours, again.eval()))
     return {
-        "tokens_compared": probe.tokens,
+        **(
+            {"pictures_compared": probe.pictures}
+            if isinstance(probe, PictureProbe)
+            else {"tokens_compared": probe.tokens}
+        ),
         "compared": {name: float(values.abs().max()) for name, values in results.items()},
         "weights": "bit-equal",
         "difference": difference,
@@ -112,7 +122,7 @@ def _compare_with_transformers(
         result: dict[str, Any] = {"version": version}
         try:
             with _quiet(transformers):
-                opener = getattr(transformers, auto)
+                opener: Any = getattr(transformers, auto)
                 model = opener.from_pretrained(where, local_files_only=True, trust_remote_code=False).eval()
                 result["difference"] = _difference("transformers", results, _results(probe.theirs, model))
                 _check_labels(folder, model.config)
@@ -121,6 +131,10 @@ def _compare_with_transformers(
                 for tokenizer, place in _tokenizers(exported, folder.path):
                     theirs = transformers.AutoTokenizer.from_pretrained(str(place), local_files_only=True)
                     result |= compare_tokenizers(tokenizer, theirs, auto)
+                if exported.preprocessing is not None and importlib.util.find_spec("PIL") is not None:
+                    opener = transformers.AutoImageProcessor
+                    processor = opener.from_pretrained(where, local_files_only=True)
+                    result["pixel_difference"] = compare_pixels(exported.preprocessing, processor)
         except DataError:
             raise
         except Exception as error:  # whatever it is, the folder is of no use

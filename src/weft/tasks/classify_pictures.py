@@ -19,6 +19,7 @@ from weft.data.augmentation import Augmentation, mirrors_well, partners
 from weft.data.order import in_order
 from weft.data.pictures import Pictures
 from weft.data.token_file import checksum
+from weft.errors import ConfigError
 from weft.models import ModelConfig, preset
 from weft.models.pictures import PictureConfig, PictureHead
 from weft.objectives.pictures import PictureBatch, PictureClassification, PictureObjectiveConfig, picture_logits
@@ -26,6 +27,7 @@ from weft.tasks import judging, planning
 from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.picture_data import PictureData, PictureDataConfig, as_input, check_same, read_data
+from weft.tasks.picture_form import FORM
 from weft.tasks.picture_sizes import BATCH, Room, learning, picture_fields
 from weft.tasks.request import Request
 from weft.tasks.run import Run
@@ -88,13 +90,22 @@ def _progress(report: Report, done: int, total: int) -> None:
 
 
 def _form_of(request: Request, start: Start | None) -> PictureDataConfig:
-    """A model that was trained before sees pictures of the size and channels that it knows, unless the user says."""
-    config = request.data_config(PictureDataConfig)
-    if start is None:
-        return config
-    model: Any = start.model
-    size = config.size or getattr(model, "image_size", None)
-    return config.override({"size": size, "channels": config.channels or model.channels})
+    """A model that was trained before sees pictures in the form that it knows, and a new one in the size that it is
+    asked to be made for, unless the user says something else of the pictures."""
+    config, said = request.data_config(PictureDataConfig), request.recipe.settings | request.changes
+    model: Any = None if start is None else start.model
+    known = {"size": said.get("model.image_size")}
+    if start is not None and start.pictures is not None:
+        known = {name: getattr(start.pictures, name) for name in FORM}
+    elif start is not None:
+        known = {"size": getattr(model, "image_size", None), "channels": model.channels}
+    config = config.override({name: value for name, value in known.items() if f"data.{name}" not in said})
+    if start is not None and config.channels != model.channels:
+        raise ConfigError(
+            f"data.channels = {config.channels} for {start.path}, which knows {model.channels}",
+            expected="the channels that the model was trained with",
+        )
+    return config
 
 
 @dataclass
@@ -301,7 +312,9 @@ def _model(request: Request, start: Start | None, room: Room) -> ModelConfig:
     if start is not None:
         return start.model
     family, fields = preset(request.model or TASK.family)
+    said = request.recipe.settings | request.changes
     sizes = {"image_size": room.size} if family == "vit" and fields else {}
+    sizes |= {"patch": said["model.patch"]} if sizes and "model.patch" in said else {}  # its own may be too large
     planned = {**(fields or picture_fields(family, room)), **sizes, "channels": room.channels}
     return ModelConfig.pick({"kind": family}).override(planned)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +20,7 @@ from weft.tasks.answers import Answer, answers_of, labels_of
 from weft.tasks.classify_pictures import reading
 from weft.tasks.judging import Judge, Judged
 from weft.tasks.picture_data import PictureDataConfig, read_data
+from weft.tasks.picture_form import form_of
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -60,10 +62,15 @@ class PictureClassifier:
         """One picture as (channels, size, size), in the size that the model sees; an array of that form stays so."""
         size, channels = cast(int, self.data.size), self.data.channels or 1
         if not isinstance(given, np.ndarray):
-            return decode(given, channels=channels, size=size)
+            if not os.path.exists(given):
+                raise DataError(
+                    f"there is no file {_short(str(given))!r}",
+                    expected="the path of a picture: this model looks at pictures and reads no text",
+                )
+            return decode(given, channels=channels, size=size, cut=self.data.cut)
         if given.dtype == np.uint8 and given.shape == (channels, size, size):
             return given
-        return fit(of_array(given[None]), channels=channels, size=size)[0]
+        return fit(of_array(given[None]), channels=channels, size=size, cut=self.data.cut)[0]
 
     def classify(self, given: Any) -> Any:
         """An answer for a path or an array, a list of answers for a list of these."""
@@ -83,7 +90,8 @@ class PictureClassifier:
     def _pictures(self, data: Sequence[str]) -> tuple[Pictures, str]:
         if data:
             form = self.data
-            source = read_pictures(data, size=form.size, channels=form.channels, label=form.label, text=form.text)
+            columns: dict[str, Any] = {"label": form.label, "text": form.text}
+            source = read_pictures(data, size=form.size, channels=form.channels, cut=form.cut, **columns)
             return source.test or source.train, "data"
         if self.run.is_imported:
             raise DataError(
@@ -95,8 +103,5 @@ class PictureClassifier:
         return (found.validation, "validation") if found.test is None else (found.test, "test")
 
 
-def form_of(run: Run) -> PictureDataConfig:
-    """Size, channels, mean and deviation of the pictures that a run was made for."""
-    if not run.is_imported:
-        return cast(PictureDataConfig, run.config.data)
-    raise UnsupportedError("imported")
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -13,6 +13,7 @@ from torch import Tensor
 from weft.blocks import bunches
 from weft.errors import ConfigError, UnsupportedError
 from weft.models import BERT, GPT, TextRow
+from weft.tasks.purpose import manner
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -33,7 +34,8 @@ class Embedder:
 
     def __init__(self, run: Run, pool: Pool = "mean") -> None:
         if not isinstance(run.model, BERT | GPT):
-            raise UnsupportedError(f"{run.directory.path} gives no vectors of texts", expected="a gpt or a bert")
+            given = f"{run.directory.path} is a {run.model_config.kind}: it {manner(run.model_config)}"
+            raise UnsupportedError(f"{given}, and gives no vectors of texts", expected="a gpt or a bert")
         if pool not in ("mean", "first", "last"):
             raise ConfigError(f"pool = {pool!r}", expected="mean, first or last")
         if pool == "first" and isinstance(run.model, GPT):

@@ -11,14 +11,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.config import Size
+from weft.config import Share, Size
 from weft.data import Labels, stratified_split
 from weft.data.picture_demo import demo_pictures
 from weft.data.pictures import Pictures, PictureSource, read_pictures
 from weft.errors import ConfigError, DataError
+from weft.images.arrays import Cut
+from weft.models.preprocessing import Resample
 from weft.tasks.sources import DEMO, FilesConfig, are_tables
 
 LEAST = 4  # pictures
+LEAST_CROP = 0.1  # less would blow a picture up to a hundred times the pixels that are seen
 Progress = Callable[[int, int], None]
 
 
@@ -27,8 +30,11 @@ class PictureDataConfig(FilesConfig):
 
     `text` and `label` name the columns of a table of paths (None: found out); `kind` says what the labels are, which is
     told from them otherwise. `size`: rows and columns to which pictures are brought (None: their own if it is small,
-    else 64); `channels`: 1 grey, 3 coloured (None: as they are). The rest is found in the data: what stands between
-    several labels, mean and deviation of labels that are numbers, and those of the pixels in each channel, from 0 to 1.
+    else 64); `channels`: 1 grey, 3 coloured (None: as they are). `crop`: the share of the shorter side that is left
+    where the middle is cut out, None if the whole picture is pressed into the square; `resample`: the filter by which
+    it is resized, exactly as others do it (None: our way, bicubic, with big pictures reduced first). The rest is found
+    in the data: what stands between several labels, mean and deviation of labels that are numbers, and those of the
+    pixels in each channel, from 0 to 1. A model that was trained before brings the form that it knows.
     """
 
     found: ClassVar[tuple[str, ...]] = (
@@ -47,12 +53,24 @@ class PictureDataConfig(FilesConfig):
     kind: Literal["single", "several", "number"] | None = None
     size: Size | None = None
     channels: Literal[1, 3] | None = None
+    crop: Share | None = 1.0
+    resample: Resample | None = None
     rows: int = 0
     separator: str = ""
     mean: float = 0.0
     deviation: float = 1.0
     pixel_mean: tuple[float, ...] = ()
     pixel_deviation: tuple[float, ...] = ()
+
+    def check(self) -> None:
+        if self.crop is not None and self.crop < LEAST_CROP:
+            raise ConfigError(f"crop = {self.crop:g}", expected=f"at least {LEAST_CROP}, the share of a picture")
+
+    @property
+    def cut(self) -> Cut | None:
+        """How pictures are made into squares; None: our way."""
+        is_ours = self.crop == 1 and self.resample is None
+        return None if is_ours else Cut(self.crop, self.resample or "bicubic")
 
 
 @dataclass(frozen=True)
@@ -84,6 +102,7 @@ def _source(config: PictureDataConfig, progress: Progress) -> PictureSource:
         config.train,
         size=config.size,
         channels=config.channels,
+        cut=config.cut,
         validation=config.validation,
         test=config.test,
         label=config.label,
@@ -93,7 +112,7 @@ def _source(config: PictureDataConfig, progress: Progress) -> PictureSource:
 
 
 def read_data(config: PictureDataConfig, progress: Progress = lambda *_: None) -> PictureData:
-    """Read the pictures, split off what is judged by, and measure their pixels."""
+    """Read the pictures, split off what is judged by, and measure their pixels, unless their moments are given."""
     source = _source(config, progress)
     if len(source.train) < LEAST:
         raise DataError(f"{len(source.train)} pictures in {source.train.name}", expected=f"at least {LEAST}")
@@ -109,7 +128,9 @@ def read_data(config: PictureDataConfig, progress: Progress = lambda *_: None) -
         train, validation, values = source.train.part(learn), source.train.part(judge), values[learn]
     for part in (validation, *([source.test] if source.test is not None else [])):
         data.values(part)
-    mean, deviation = pixel_moments(train.pixels)
+    mean, deviation = config.pixel_mean, config.pixel_deviation
+    if not mean:
+        mean, deviation = pixel_moments(train.pixels)
     found: dict[str, object] = {
         "kind": labels.kind,
         "separator": labels.separator,

@@ -28,14 +28,14 @@ class Room:
 
 
 def _vit(room: Room) -> dict[str, Any]:
-    widths = tuple(32 * 2**n for n in range(room.halvings))
+    widths = tuple(16 * 2**n for n in range(room.halvings))
     return {
         "image_size": room.size,
         "patch": 2 ** len(widths),
         "stem": widths,
-        "width": 128,
+        "width": 96,
         "depth": 4,
-        "attention.heads": 4,
+        "attention.heads": 3,
     }
 
 

@@ -1,4 +1,4 @@
-"""The same input for two programs, and what each of them makes of it: for models that write, read, or do both."""
+"""The same input for two programs, and what each of them makes of it: for models that write, read, do both, or look."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,12 +14,15 @@ from weft.errors import DataError, UnsupportedError
 from weft.models import BERT, BERTConfig, EncoderDecoder, ModelConfig
 from weft.models.bert import ClassesConfig, MaskedConfig
 from weft.models.layouts import CAUSAL, TEXT_TO_TEXT
+from weft.models.pictures import PictureConfig, PictureModel
 from weft.tasks.purpose import purpose
 from weft.text import Tokenizer
 from weft.text.hugging_face import lacking_pieces
 from weft.text.special import ROLES
 
 Results = dict[str, Tensor]
+PICTURES = 3  # that are looked at
+SEEN = 2  # places in each direction that are left of them at the end
 WRITTEN = 16  # tokens that are written from each source
 TIE = 1e-3  # logits that are so near are equal, and either token may be taken
 TEXTS = (
@@ -160,13 +164,43 @@ class TranslatingProbe:
         return list(zip(torch.stack(written, 1).tolist(), torch.stack(leads, 1).tolist(), strict=True))
 
 
-Probe = WritingProbe | ReadingProbe | TranslatingProbe
+class PictureProbe:
+    """A few random pictures, always the same ones; the state of each place and what the head says count."""
+
+    def __init__(self, config: PictureConfig) -> None:
+        size = getattr(config, "image_size", None) or SEEN * getattr(config, "smallest", 32)
+        drawn = np.random.default_rng(7919).standard_normal((PICTURES, config.channels, size, size), dtype=np.float32)
+        self.pixels = torch.from_numpy(drawn)
+        self.pictures = PICTURES
+
+    def ours(self, model: nn.Module) -> Results:
+        """States, and the logits of classes or the vector of the whole picture."""
+        assert isinstance(model, PictureModel)
+        states, head = model(self.pixels), model.config.head
+        if head.classes:
+            return {"states": states, "class_logits": model.class_logits(states)}
+        pooled = model.pooled(states)
+        return {"states": states, "pooled": pooled if model.classes is None else model.classes(pooled)}
+
+    def theirs(self, model: Any) -> Results:
+        """The same of a model of transformers; some of them keep rows and columns apart."""
+        trunk = model.base_model(self.pixels)
+        states = trunk.last_hidden_state
+        states = states if states.dim() == 3 else states.flatten(2).transpose(1, 2)
+        if hasattr(model, "classifier"):
+            return {"states": states, "class_logits": model(self.pixels).logits}
+        return {"states": states, "pooled": trunk.pooler_output}
+
+
+Probe = WritingProbe | ReadingProbe | TranslatingProbe | PictureProbe
 
 
 def probe_for(config: ModelConfig) -> Probe:
     """The input that shows what a model of this kind does."""
     if isinstance(config, BERTConfig):
         return ReadingProbe(config)
+    if isinstance(config, PictureConfig):
+        return PictureProbe(config)
     if purpose(config) == "translate":
         return TranslatingProbe(config)
     return WritingProbe(getattr(config, "vocab_size", 1), getattr(config, "max_length", 64))

@@ -13,6 +13,7 @@ FIRST_USE = {  # what to try first with a run of each task
     "classify": 'weft classify {path} "a text of yours"',
     "translate": 'weft translate {path} "a text of yours"',
     "look": "weft classify {path} picture.png",
+    "begin": "weft train classify FOLDER --from {path}",
     "read": 'weft embed {path} "a text of yours"',
 }
 
@@ -23,23 +24,33 @@ def first_use(task: str, path: object) -> str:
 
 
 def use_of(task: str, config: ModelConfig) -> str:
-    """What a run of a task is used for: one that learned about pairs alone does not fill in; some look at pictures."""
+    """What a run of a task is used for: one that learned about pairs alone does not fill in; some look at pictures, and
+    without classes they are a place to begin from."""
     if isinstance(config, PictureConfig):
-        return "look"
+        return "look" if config.head.classes else "begin"
     return "read" if task == "fill" and purpose(config) == "read" else task
 
 
 def purpose(config: ModelConfig) -> str:
-    """The task that a model can do as it is; `read` is a trunk alone: vectors of text, and a place to begin from."""
+    """The task that a model can do as it is; `read` is a trunk alone: vectors, and a place to begin from."""
     if isinstance(config, TransformerConfig | T5Config):
         return "translate"
     if isinstance(config, PictureConfig):
-        return "classify"
+        return "classify" if config.head.classes else "read"
     if not isinstance(config, BERTConfig):
         return "generate"
     if isinstance(config.head, ClassesConfig):
         return "classify"
     return "fill" if isinstance(config.head, MaskedConfig) else "read"
+
+
+def manner(config: ModelConfig) -> str:
+    """What a model does with its input, to say why it does not do something else."""
+    if isinstance(config, PictureConfig):
+        return "looks at pictures"
+    if purpose(config) == "translate":
+        return "writes one text from another"
+    return "reads text and does not write" if isinstance(config, BERTConfig) else "goes on with a text"
 
 
 def can_be_exported(config: ModelConfig) -> bool:

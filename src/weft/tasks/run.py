@@ -27,7 +27,7 @@ from weft.tasks.environment import check_fits
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.picture_data import PictureDataConfig
 from weft.tasks.preparation import check_model
-from weft.tasks.purpose import first_use, purpose
+from weft.tasks.purpose import first_use, manner, purpose, use_of
 from weft.tasks.settings import RunConfig, read_settings
 from weft.tasks.sources import DataConfig, Source, read_source
 from weft.tasks.tables import TableConfig
@@ -54,7 +54,10 @@ class Run:
             depth, width = getattr(config, "depth", "?"), getattr(config, "width", "?")
             rows["model"] = f"{config.kind}, {depth} layers of width {width}"
             rows["parameters"] = f"{sum(p.numel() for p in config.skeleton().parameters()):,}"
-            rows["vocabulary"] = f"{getattr(config, 'vocab_size', 0):,}"
+            if isinstance(config, PictureConfig):
+                rows["classes"] = f"{config.head.classes:,}"
+            else:
+                rows["vocabulary"] = f"{getattr(config, 'vocab_size', 0):,}"
             best = None if self.folder else run_status(self.directory.path).best
             rows |= {"validation loss": f"{best:.4f}"} if best is not None else {}
             rows |= {"imported from": self.origin["source"]} if self.origin else {}
@@ -281,21 +284,20 @@ class Run:
     def check_writes(self) -> None:
         """Refuse a model that does not go on with a text."""
         if not isinstance(self.model_config, GPTConfig):
-            translates = purpose(self.model_config) == "translate"
-            does = "writes one text from another" if translates else "reads text and does not write"
+            reads = isinstance(self.model_config, BERTConfig)
             raise UnsupportedError(
-                f"{self.directory.path} is a {self.model_config.kind}: it {does}",
+                f"{self.directory.path} is a {self.model_config.kind}: it {manner(self.model_config)}",
                 expected="a model that goes on with a text",
-                advice=first_use("translate", self.directory.path)
-                if translates
-                else "in Python, .model and .tokenizer can be used",
+                advice="in Python, .model and .tokenizer can be used" if reads else f"what it can do:  {self._use()}",
             )
 
     def check_reads(self) -> None:
         """Refuse a model that does not read in both directions."""
         if not isinstance(self.model_config, BERTConfig):
+            looks = isinstance(self.model_config, PictureConfig)
+            does = manner(self.model_config) if looks else "writes, and does not read in both directions"
             raise UnsupportedError(
-                f"{self.directory.path} is a {self.model_config.kind}: it writes, and does not read in both directions",
+                f"{self.directory.path} is a {self.model_config.kind}: it {does}",
                 expected="a bert, from weft train fill or from Hugging Face",
             )
 
@@ -305,8 +307,12 @@ class Run:
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it does not write one text from another",
                 expected="a transformer or a t5, from weft train translate or from Hugging Face",
-                advice=f"what it can do:  {first_use(purpose(self.model_config), self.directory.path)}",
+                advice=f"what it can do:  {self._use()}",
             )
+
+    def _use(self) -> str:
+        """The command to try first with it."""
+        return first_use(use_of(purpose(self.model_config), self.model_config), self.directory.path)
 
     def translate(self, texts: str | Sequence[str], **settings: Any) -> Any:
         """What the run writes for a text, or for each in a list: a `Translation` with `.text`, `.score` and `.others`.

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from weft.errors import ConfigError, WeightsError
 from weft.models import ModelConfig
 from weft.models.pictures import PictureConfig
+from weft.tasks.picture_data import PictureDataConfig
+from weft.tasks.picture_form import form_of, preprocessing_of
 from weft.text import Tokenizer
 from weft.training import AdamWConfig
 
@@ -31,6 +33,7 @@ class Start:
     weights: dict[str, Tensor]
     own_tokenizer: Tokenizer | None = None  # None: it reads no text
     source_tokenizer: Tokenizer | None = None  # of what it reads, if that is another
+    pictures: PictureDataConfig | None = None  # the form in which it knows them; None: it reads text, or nobody says
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -75,6 +78,7 @@ def read_start(path: str, check: Callable[[Run], None] | None = None) -> Start:
         check(run)
     weights = {name: p.detach() for name, p in run.model.named_parameters()}
     if isinstance(run.model_config, PictureConfig):
-        return Start(path, run.model_config, weights)
+        form = None if preprocessing_of(run) is None else form_of(run)
+        return Start(path, run.model_config, weights, pictures=form)
     source = None if run.source_tokenizer is run.tokenizer else run.source_tokenizer
     return Start(path, run.model_config, weights, run.tokenizer, source)

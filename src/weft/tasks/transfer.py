@@ -15,9 +15,12 @@ from weft.checkpoints.hugging_face import HuggingFaceFolder, fetch, is_remote_na
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import BERTConfig, ModelConfig, layout_for
 from weft.models.bert import ClassesConfig
+from weft.models.pictures import PictureConfig
+from weft.models.preprocessing import PREPROCESSOR, Preprocessing, preprocessing_settings
 from weft.tasks.certificate import Exported, certify
 from weft.tasks.model_card import imported_readme, model_card
-from weft.tasks.purpose import purpose
+from weft.tasks.picture_form import preprocessing_of
+from weft.tasks.purpose import purpose, use_of
 from weft.tasks.run import Run
 from weft.tasks.translating import THOROUGH
 from weft.text.hugging_face import lacking_pieces
@@ -43,25 +46,45 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
     folder, model = run.folder, run.model
     weights: dict[str, Tensor] = dict(model.named_parameters())
     task = purpose(run.model_config)
+    use, prepared = use_of(task, run.model_config), _prepared(run)
+    if isinstance(run.model_config, PictureConfig) and prepared is None:
+        use = "begin"
     with new_folder(Path(out)) as beside:
         about = {"format": FORMAT, "task": task, "model": run.model_config.to_dict()}
-        origin = {"layout": folder.layout.name, "source": str(source), "weft": __version__}
+        origin: dict[str, Any] = {"layout": folder.layout.name, "source": str(source), "weft": __version__}
+        if prepared is not None:
+            origin["preprocessing"] = prepared.to_dict()
         write_json(beside / "config.json", about | {"origin": origin | _ends(folder, task)})
         if folder.has_tokenizer:
             _save_tokenizers(run, RunDirectory(beside))
         write_tensors(beside / "model.safetensors", weights)
-        write_text(beside / "README.md", imported_readme(Path(out), str(source), folder.layout, task))
+        write_text(beside / "README.md", imported_readme(Path(out), str(source), folder.layout, use))
     return {
         "run": str(out),
         "source": str(source),
         "layout": folder.layout.name,
         "task": task,
+        "use": use,
         "parameters": sum(p.numel() for p in weights.values()),
         "tokenizer": run.tokenizer.kind if folder.has_tokenizer else None,
         "vocab_size": getattr(run.model_config, "vocab_size", None),
         "max_length": getattr(run.model_config, "max_length", None),
+        **_seen(run.model_config, prepared),
         "notes": _import_notes(folder, run.model_config, task),
     }
+
+
+def _prepared(run: Run) -> Preprocessing | None:
+    """What pictures go through before the model; None if it looks at none, or if nothing is said of it."""
+    return preprocessing_of(run) if isinstance(run.model_config, PictureConfig) else None
+
+
+def _seen(config: ModelConfig, prepared: Preprocessing | None) -> dict[str, Any]:
+    """What there is to say of a model of pictures."""
+    if not isinstance(config, PictureConfig):
+        return {}
+    size = getattr(config, "image_size", None) if prepared is None else prepared.image_size
+    return {"image_size": size, "channels": config.channels, "classes": config.head.classes}
 
 
 def _ends(folder: HuggingFaceFolder, task: str) -> dict[str, int]:
@@ -88,6 +111,8 @@ def _import_notes(folder: HuggingFaceFolder, config: ModelConfig, task: str) -> 
     notes = []
     if folder.narrowed:
         notes.append(f"the weights were {folder.narrowed} and are now float32")
+    if isinstance(config, PictureConfig):
+        return notes + _picture_notes(folder, config)
     if not folder.has_tokenizer:
         what = "reads and writes" if task in ("generate", "translate") else "reads"
         notes.append(f"there is no tokenizer: the model {what} ids only")
@@ -95,6 +120,17 @@ def _import_notes(folder: HuggingFaceFolder, config: ModelConfig, task: str) -> 
         notes.append("it has no head for tokens or classes: it gives vectors, and training can begin from it")
     if isinstance(config, BERTConfig) and isinstance(config.head, ClassesConfig) and not config.head.labels:
         notes.append("its classes have no names" if config.head.classes > 1 else "it gives a number, not a class")
+    return notes
+
+
+def _picture_notes(folder: HuggingFaceFolder, config: PictureConfig) -> list[str]:
+    notes = []
+    if not config.head.classes:
+        notes.append("it has no head for classes: training can begin from it")
+    elif not config.head.labels:
+        notes.append("its classes have no names" if config.head.classes > 1 else "it gives a number, not a class")
+    if folder.preprocessing is None:
+        notes.append("nothing says how pictures are prepared for it: it can be trained further, and not used as it is")
     return notes
 
 
@@ -112,10 +148,13 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
     layout = layout_for(run.model_config)
     weights = dict(run.model.named_parameters())
     exported, generation = _exported(run)
-    left_out = layout.losses(run.model_config) + _lacking(exported)
+    left_out = layout.losses(run.model_config) + _lacking(exported) + _other_size(exported)
+    pictures = None if exported.preprocessing is None else preprocessing_settings(exported.preprocessing)
     with new_folder(target) as beside:
         tokenizers = exported.tokenizer, exported.source_tokenizer
         write_folder(beside, layout, run.model_config, weights, *tokenizers, generation)
+        if pictures is not None:
+            write_json(beside / PREPROCESSOR, pictures)
         write_text(beside / "README.md", model_card(target, run, layout, left_out))
         certificate = {
             "run": str(path),
@@ -139,10 +178,18 @@ def _lacking(exported: Exported) -> list[str]:
     return [f"{sum(counts)} {what}"] if any(counts) else []
 
 
+def _other_size(exported: Exported) -> list[str]:
+    """A model that was made for pictures of another size stretches its positions; there, that has to be asked for."""
+    made, seen = getattr(exported.config, "image_size", None), exported.preprocessing
+    if made is None or seen is None or made == seen.image_size:
+        return []
+    return [f"pictures of {seen.image_size} for a model of {made} (there: interpolate_pos_encoding=True in each call)"]
+
+
 def _exported(run: Run) -> tuple[Exported, dict[str, Any]]:
     """A run as it is exported; and, if it translates, what makes transformers' `generate` write as it does."""
     tokenizer = run.tokenizer if run.has_tokenizer else None
-    exported = Exported(run.model, run.model_config, tokenizer)
+    exported = Exported(run.model, run.model_config, tokenizer, preprocessing=_prepared(run))
     if purpose(run.model_config) != "translate":
         return exported, {}
     told: dict[str, Any] = {"num_beams": THOROUGH.beams, "length_penalty": THOROUGH.alpha, "early_stopping": False}

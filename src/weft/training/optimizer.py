@@ -87,8 +87,9 @@ class Muon(torch.optim.Optimizer):
             momenta = [self.state[p]["momentum"] for p in same]
             torch._foreach_lerp_(momenta, gradients, 1 - beta)
             ahead = torch._foreach_lerp(gradients, momenta, beta)  # Nesterov: one step ahead of the average
-            turned = _by_heads(torch.stack(ahead), group["heads"], group["steps"])
-            scale = max(1.0, shape[0] / shape[1]) ** 0.5
+            flat = torch.stack(ahead).flatten(2)  # a convolution is a matrix: outputs by what each of them sees
+            turned = _by_heads(flat, group["heads"], group["steps"]).view(len(same), *shape)
+            scale = max(1.0, shape[0] / flat.shape[2]) ** 0.5
             if group["weight_decay"]:
                 torch._foreach_mul_(same, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(same, list(turned.unbind()), alpha=-group["lr"] * scale)
@@ -199,7 +200,10 @@ class AdamWConfig(OptimizerConfig, kind="adamw"):
 
 
 def _place(name: str, p: Tensor) -> str:
-    """Matrices inside the layers are Muon's; what reads or writes tokens has rates of its own."""
+    """Matrices inside the layers and convolutions that mix channels are Muon's; what reads or writes tokens has rates
+    of its own."""
     if p.dim() == 2 and re.match(r"((en|de)coder\.|stages\.\d+\.)?layers\.", name):
+        return "matrix"
+    if p.dim() == 4 and p.shape[1] > 1:
         return "matrix"
     return "embedding" if EMBEDDING.match(name) else "head"
