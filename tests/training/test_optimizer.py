@@ -41,6 +41,19 @@ def test_heads_are_orthogonalised_one_by_one():
             assert torch.allclose(change[rows], orthogonalise(gradient[rows]), atol=1e-5), name
 
 
+def test_a_convolution_is_a_matrix_of_what_its_outputs_see():
+    module = nn.Module()
+    module.stem, module.depthwise = nn.Conv2d(3, 8, 3, bias=False), nn.Conv2d(8, 8, 3, groups=8, bias=False)
+    rule = MuonConfig(momentum=0.0, learning_rate=1.0).build(module)
+    muon = {id(p) for group in rule.param_groups if group["muon"] for p in group["params"]}
+    assert muon == {id(module.stem.weight)}, "channels that are not mixed are no matrix"
+    before = module.stem.weight.detach().clone()
+    module.stem.weight.grad = torch.randn_like(before)
+    rule.step()
+    wanted = orthogonalise(module.stem.weight.grad.flatten(1)).view_as(before)
+    assert torch.allclose(before - module.stem.weight.detach(), wanted, atol=1e-5)
+
+
 def test_the_adamw_part_is_torchs_adamw():
     ours, theirs = nn.Linear(5, 3), nn.Linear(5, 3)
     theirs.load_state_dict(ours.state_dict())

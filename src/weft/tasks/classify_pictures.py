@@ -28,7 +28,7 @@ from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.picture_data import PictureData, PictureDataConfig, as_input, check_same, read_data
 from weft.tasks.picture_form import FORM
-from weft.tasks.picture_sizes import BATCH, Room, learning, picture_fields
+from weft.tasks.picture_sizes import BATCH, LEARNING, Room, picture_fields, room_for
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
@@ -279,11 +279,12 @@ def _plan(request: Request, data: PictureData, start: Start | None, ranks: Ranks
     """The model, what the user set on top, then the number of steps."""
     minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
     assert data.config.size is not None and data.config.channels is not None
-    room = Room(data.config.size, data.config.channels, len(data.train), minutes)
+    flops = 60 * (minutes or MINUTES) * planning.machine_speed()
+    room = room_for(data.config.size, data.config.channels, len(data.train), flops)
     model = request.apply("model", _with_head(_model(request, start, room), data))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    planned = {"average": AVERAGED} | (learning(room) if start is None else _bending(model))
+    planned = {"average": AVERAGED} | (LEARNING if start is None else _bending(model))
     training = planning.first_training(request, BATCH, ranks, minutes, planned)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     objective = request.apply("objective", PictureObjectiveConfig())
