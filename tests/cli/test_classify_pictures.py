@@ -18,7 +18,7 @@ def place(tmp_path_factory):
     path = tmp_path_factory.mktemp("place")
     write_folder(path / "bars", 60)
     write_folder(path / "new", 8, seed=7)
-    here(*picture_words("bars", "run", 24), cwd=path)
+    here(*picture_words("bars", "run", 60), cwd=path)
     return path
 
 

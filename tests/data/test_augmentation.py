@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from weft.data.augmentation import Augmentation, AugmentConfig, mirrors_well, partners
+from weft.data.augmentation import Augmentation, AugmentConfig, mirrors_well, partners, strength_for
 from weft.errors import ConfigError
 
-NOTHING = dict.fromkeys(("shift", "turn", "zoom", "shear", "mirror", "colour", "erase", "mixup", "cutmix"), 0.0)
+NOTHING = {"strength": 1.0} | dict.fromkeys(
+    ("shift", "turn", "zoom", "shear", "mirror", "colour", "erase", "mixup", "cutmix"), 0.0
+)
 
 
 def pictures(count=16):
@@ -38,11 +40,15 @@ def test_each_change_is_a_pure_function_of_the_sample_number(what):
     )
 
 
-def test_share_leaves_the_rest_alone():
-    config = AugmentConfig(**NOTHING | {"shift": 0.3, "share": 0.25})
-    changed = Augmentation(config, 0).changed(pictures(16), np.arange(16))
-    same = (changed - pictures()).abs().amax((1, 2, 3)) < 1e-5
-    assert 8 <= int(same.sum()) < 16
+def test_strength_scales_the_changes():
+    full, tenth = (
+        Augmentation(AugmentConfig(**NOTHING | {"colour": 0.5, "strength": strength}), 0).changed(
+            pictures(), np.arange(16)
+        )
+        for strength in (1.0, 0.1)
+    )
+    assert 0 < float((tenth - pictures()).abs().mean()) < 0.2 * float((full - pictures()).abs().mean())
+    assert strength_for(0.5) < strength_for(10) < strength_for(40) == strength_for(400) == 1.0
 
 
 def test_half_of_the_pictures_are_mirrored():

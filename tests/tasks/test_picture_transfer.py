@@ -472,6 +472,26 @@ def test_training_begins_with_a_trunk_a_bare_folder_timm_and_a_run(desk, tmp_pat
     assert measured.pixel_mean != before.pixel_mean  # which the pictures themselves would have said
 
 
+def test_the_digits_are_brought_to_the_form_that_is_known(desk, tmp_path):
+    words = [
+        "train",
+        "classify",
+        "demo",
+        "--from",
+        "hf",
+        "--steps",
+        "1",
+        "--threads",
+        "1",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    here(*words, *sets("training.batch=16"), cwd=desk)
+    data = weft.load(tmp_path / "run").config.data
+    assert (data.size, data.channels, data.pixel_mean) == (16, 3, (0.4, 0.5, 0.6))
+    assert weft.load(tmp_path / "run").model_config.head.classes == 10
+
+
 def test_what_the_user_says_of_the_pictures_wins_but_for_the_channels(desk, tmp_path):
     here(*further("hf", tmp_path / "run", *sets("data.size=12", "data.crop=1")), cwd=desk)
     data = weft.load(tmp_path / "run").config.data
@@ -527,7 +547,6 @@ def test_import_and_use_as_people_type_it(desk, tmp_path):
         (["fill", "hf", "a [MASK]"], "does not fill in"),
         (["translate", "hf", "a text"], "weft classify hf picture.png"),
         (["train", "generate", "demo", "--from", "hf"], "it looks at pictures"),
-        (["train", "classify", "demo", "--from", "hf", "--set", "data.size=8"], "for the demo"),
         (["classify", "vit", "a text of mine"], "expected the path of a picture"),
         (["classify", "hf", "long " * 200], "expected the path of a picture"),
         (["export", "vit", "bars"], "bars is there already"),

@@ -16,7 +16,7 @@ from weft.tasks import job, judging
 from weft.training.trainer import Trainer
 
 pytest.importorskip("PIL", reason="pictures need Pillow (the extra `vision`)")
-STEPS = 24
+STEPS = 60
 MIXED = ("objective.augment.mixup=0.3", "objective.augment.cutmix=0.3", "objective.augment.erase=0.3")
 EVERY = ("training.evaluate_every=7", "training.checkpoint_every=5", "model.dropout=0.1", *MIXED)
 
@@ -79,10 +79,30 @@ def test_evaluation_again_gives_the_same(folder, monkeypatch):
     assert other["measured_on"] == "data" and other["examples"] == 12 and other["accuracy"] > 0.9
 
 
-@pytest.mark.parametrize(("model", "more"), [("davit", ()), ("convnext", ()), ("resnet", ())])
-def test_the_other_families_learn_too(folder, model, more):
-    words = ["train", "classify", "bars", "--model", model, "--steps", "12", "--threads", "1", "--out", model, "--json"]
-    found = done(here(*words, *sets(*more), cwd=folder))
+SMALL = {
+    "davit": ("model.widths=16,16", "model.depths=1,1", "model.strides=2,2", "model.head_width=8", "model.window=3"),
+    "convnext": ("model.patch=2", "model.widths=8,16", "model.depths=1,1", "model.layer_scale=0.1"),
+    "resnet": ("model.widths=8,16", "model.depths=1,1", "model.groups=4"),
+}
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_the_other_families_learn_too(folder, model):
+    words = [
+        "train",
+        "classify",
+        "bars",
+        "--model",
+        model,
+        "--steps",
+        "120",
+        "--threads",
+        "1",
+        "--out",
+        model,
+        "--json",
+    ]
+    found = done(here(*words, *sets(*SMALL[model], "training.batch=16"), cwd=folder))
     assert found["accuracy"] > 0.8
     assert config_of(folder / model)["model"]["kind"] == model
     assert package.load(folder / model).classify(bars(2)[0][1]).label == "lying"

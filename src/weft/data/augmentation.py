@@ -24,7 +24,8 @@ DRAWS = 16  # numbers for each sample
 class AugmentConfig(Config):
     """How far pictures are changed at most; 0 is not at all.
 
-    share       of the pictures that are changed at all
+    strength    share of `shift`, `turn`, `zoom`, `shear` and `colour` that is used; "auto": the more, the more often a
+                picture is seen (`strength_for`)
     shift       moved, as a share of the picture           turn      turned, in degrees
     zoom        larger or smaller by this share            shear     slanted
     mirror      share of the pictures that are mirrored (left and right); "auto": half of them, if mirrored pictures are
@@ -34,7 +35,7 @@ class AugmentConfig(Config):
     cutmix      share of the pictures into which a piece of another is pasted
     """
 
-    share: Share = 1.0
+    strength: Share | Literal["auto"] = "auto"
     shift: Share = 0.1
     turn: Amount = 10.0
     zoom: Share = 0.1
@@ -74,9 +75,9 @@ class Augmentation:
     def changed(self, pixels: Tensor, numbers: NDArray[np.integer]) -> Tensor:
         """Each picture by itself."""
         config, u = self.config, self._draws(numbers, "picture")
-        assert not isinstance(config.mirror, str), "a plan has decided this"
+        assert not isinstance(config.mirror, str) and not isinstance(config.strength, str), "a plan has decided this"
         both = 2 * u - 1  # from −1 to 1
-        on = (u[0] < config.share).float()
+        on = config.strength
         if config.shift or config.turn or config.zoom or config.shear or config.mirror:
             mirror = torch.where(u[1] < config.mirror, -1.0, 1.0)
             movement = Movement(
@@ -112,6 +113,14 @@ class Augmentation:
 def partners(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
     """With which sample each is mixed: its neighbour, which stands in the same batch where batches are even."""
     return np.asarray(numbers, dtype=np.int64) ^ 1
+
+
+OFTEN = 40  # readings of the pictures from which on they are changed as far as they may be
+
+
+def strength_for(epochs: float) -> float:
+    """A picture that is seen a few times need not be changed; one that is seen often would be learned by heart."""
+    return round(min(1.0, epochs / OFTEN), 3)
 
 
 KEPT = 0.7  # of the pictures that are like their own class, how many must be so mirrored; clothes 0.85, digits 0.39

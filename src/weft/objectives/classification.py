@@ -92,7 +92,7 @@ class Classification:
         each = F.cross_entropy(logits, labels, reduction="none", label_smoothing=self.smoothing)
         if weights is None:
             return each.sum()
-        return (each * (weights[labels] if labels.dim() == 1 else labels @ weights)).sum()  # one class, or shares of them
+        return (each * (weights[labels] if labels.dim() == 1 else labels @ weights)).sum()
 
 
 def class_logits(model: nn.Module, row: TextRow) -> Tensor:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from weft.checkpoints import RunDirectory
 from weft.cost import picture_cost
 from weft.data import class_weights
-from weft.data.augmentation import Augmentation, mirrors_well, partners
+from weft.data.augmentation import Augmentation, mirrors_well, partners, strength_for
 from weft.data.order import in_order
 from weft.data.pictures import Pictures
 from weft.data.token_file import checksum
@@ -28,7 +28,7 @@ from weft.tasks.environment import memory_in_use
 from weft.tasks.job import Job, Report
 from weft.tasks.picture_data import PictureData, PictureDataConfig, as_input, check_same, read_data
 from weft.tasks.picture_form import FORM
-from weft.tasks.picture_sizes import BATCH, LEARNING, Room, picture_fields, room_for
+from weft.tasks.picture_sizes import BATCH, LEARNING, Room, picture_fields, readings, room_for
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
@@ -37,9 +37,7 @@ from weft.tasks.task import Prepared, Task
 from weft.training import AdamWConfig, Ranks
 from weft.training.freezing import freeze
 
-STEPS = 4000  # that a small set of pictures is worth, if it is not looked at more than MOST times for it
-FEWEST, MOST = 8.0, 150.0  # readings of the pictures when the user says nothing
-MINUTES = 10.0  # and not longer than this
+MINUTES = 5.0  # when the user says nothing
 EVALUATIONS = 20  # in a run, the last few of which are averaged
 AVERAGED = 3
 IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
@@ -130,7 +128,7 @@ class LabelledPictures(Prepared):
     @property
     def epochs(self) -> float:
         """Readings of the pictures that are worth it."""
-        return min(MOST, max(FEWEST, STEPS * self.config.training.batch / len(self.pictures.train)))
+        return readings(len(self.pictures.train), self.config.training.batch)
 
     @cached_property
     def parts(self) -> dict[str, judging.Judged]:
@@ -291,6 +289,9 @@ def _plan(request: Request, data: PictureData, start: Start | None, ranks: Ranks
     if objective.augment.mirror == "auto":
         can = data.labels.kind == "single" and mirrors_well(data.train.pixels, data.values(data.train))  # type: ignore[arg-type]
         objective = objective.override({"augment.mirror": 0.5 if can else 0.0})
+    automatic = objective.augment.strength == "auto"
+    if automatic:  # until the number of steps is known
+        objective = objective.override({"augment.strength": 1.0})
     config = PictureRunConfig(
         model=model, data=data.config, training=training, start=request.start, objective=objective
     )
@@ -300,7 +301,11 @@ def _plan(request: Request, data: PictureData, start: Start | None, ranks: Ranks
     training = planning.with_steps(training, request, pieces, ranks)
     if not training.evaluate_every:
         training = training.override({"evaluate_every": max(1, training.steps // EVALUATIONS)})
-    return LabelledPictures(config.override({"training": training}), data)
+    strength = {}
+    if automatic:
+        epochs = training.steps * training.batch / rows
+        strength = {"objective.augment.strength": strength_for(epochs)}
+    return LabelledPictures(config.override({"training": training, **strength}), data)
 
 
 def _bending(model: ModelConfig) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from weft.data import Labels, stratified_split
 from weft.data.picture_demo import demo_pictures
 from weft.data.pictures import Pictures, PictureSource, read_pictures
 from weft.errors import ConfigError, DataError
-from weft.images.arrays import Cut
+from weft.images.arrays import Cut, fit
 from weft.models.preprocessing import Resample
 from weft.tasks.sources import DEMO, FilesConfig, are_tables
 
@@ -90,13 +90,18 @@ class PictureData:
         return self.labels.encode(pictures.labels, list(range(1, len(pictures) + 1)), pictures.name)
 
 
+def _sized(pictures: Pictures, config: PictureDataConfig) -> Pictures:
+    """Pictures that are here already, in the form that is asked for."""
+    size, channels = config.size or pictures.size, config.channels or pictures.channels
+    pixels = fit(pictures.pixels, channels=channels, size=size, cut=config.cut)
+    return Pictures(pixels, pictures.labels, pictures.names, pictures.name)
+
+
 def _source(config: PictureDataConfig, progress: Progress) -> PictureSource:
     if list(config.train) == [DEMO]:
         if config.validation or config.test:
             raise ConfigError("other pictures beside the digits of the demo", expected="demo alone")
-        train, test = demo_pictures("train"), demo_pictures("test")
-        if config.size not in (None, train.size) or config.channels not in (None, train.channels):
-            raise ConfigError("data.size or data.channels for the demo", expected=f"{train.size} and {train.channels}")
+        train, test = (_sized(demo_pictures(part), config) for part in ("train", "test"))
         return PictureSource(train, None, test, "the classes are scikit-learn's ten digits")
     return read_pictures(
         config.train,

@@ -7,57 +7,63 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from weft.cost import picture_cost
+from weft.cost import Cost, picture_cost
 from weft.models import ModelConfig, PictureConfig, PictureHead
 
 BATCH = 64
-EPOCHS = 10  # readings for which there should be time
-ROWS = 8  # of places that a Transformer reads, at most
-LEAST = 4  # and at least
+EPOCHS = 6  # readings for which there should be time at least
+STEPS = 3000  # that a small set of pictures is worth, if it is not looked at more than MOST times for it
+FEWEST, MOST = 30.0, 150.0  # readings of the pictures when there is time for them
 LARGE = 64  # rows of a picture that a ResNet makes smaller at once
 
 
 @dataclass(frozen=True)
 class Room:
-    """What a model is chosen for: rows and columns of the pictures, their channels, and how many operations there are
-    for one picture that is learned from once."""
+    """What a model is chosen for: rows and columns of the pictures, their channels, how many operations there are for
+    one picture that is learned from once, and how many parameters the pictures can fill."""
 
     size: int
     channels: int
     flops: float
+    parameters: float
 
-    @property
-    def halvings(self) -> int:
-        """How often a picture is halved before a Transformer reads its places: until few rows are left, but not too
-        few."""
-        times = 0
-        while self.left(times) > ROWS or (times == 0 and self.left(1) >= LEAST):
-            times += 1
-        return times
+    def halvings(self, rows: int) -> int:
+        """How often a picture is halved until about so many rows are left."""
+        return max(0, math.floor(math.log2(self.size / rows) + 0.25))
 
-    def left(self, halvings: int) -> int:
-        """Rows that are left then."""
-        return math.ceil(self.size / 2**halvings)
+
+def readings(pictures: int, batch: int = BATCH) -> float:
+    """How often so many pictures are worth being looked at."""
+    return min(MOST, max(FEWEST, STEPS * batch / pictures))
 
 
 def room_for(size: int, channels: int, pictures: int, flops: float) -> Room:
     """Room for so many pictures of this size and so many operations of training in all."""
-    return Room(size, channels, flops / (EPOCHS * pictures))
+    epochs = max(EPOCHS, min(MOST, STEPS * BATCH / pictures))
+    return Room(size, channels, flops / (epochs * pictures), 2.0 * pictures * channels * size**2)
 
 
 # -- sizes, from the smallest -----------------------------------------------------------------
 
 Fields = dict[str, Any]
-VIT = ((16, 64, 2), (32, 64, 2), (32, 96, 4), (48, 128, 6), (64, 192, 8), (64, 256, 10))  # stem, width, depth
+VIT = (  # first width of the stem, width, depth, rows of places that are read
+    (16, 64, 2, 4),
+    (24, 96, 2, 4),
+    (32, 128, 2, 4),
+    (48, 192, 3, 4),
+    (48, 192, 6, 8),
+    (64, 256, 8, 8),
+)
 STAGES = (16, 24, 32, 48, 64, 96)  # width of the first stage
 
 
 def _vit(room: Room, rung: int) -> Fields:
-    stem, width, depth = VIT[rung]
+    stem, width, depth, rows = VIT[rung]
+    halvings = room.halvings(rows)
     return {
         "image_size": room.size,
-        "patch": 2**room.halvings,
-        "stem": tuple(stem * 2 ** min(n, 2) for n in range(room.halvings)),
+        "patch": 2**halvings,
+        "stem": tuple(stem * 2 ** min(n, 2) for n in range(halvings)),
         "width": width,
         "depth": depth,
         "attention.heads": width // 32,
@@ -66,21 +72,21 @@ def _vit(room: Room, rung: int) -> Fields:
 
 def _davit(room: Room, rung: int) -> Fields:
     first = max(32, 32 * round(STAGES[rung] / 32))  # channels come in groups of 32
-    stride = max(1, 2 ** (room.halvings - 1))
+    stride = 2 ** max(0, room.halvings(8) - 1)
     return {"widths": (first, 2 * first), "depths": (1, 1 + rung // 2), "strides": (stride, 2)}
 
 
 def _convnext(room: Room, rung: int) -> Fields:
-    width = STAGES[rung]
-    patch = max(1, 2 ** (room.halvings - 1))
-    stages = 3 if room.size // patch >= 4 * LEAST - 2 else 2
+    width, halvings = STAGES[rung], room.halvings(4)
+    stages = min(3, 1 + halvings)
+    patch = 2 ** max(0, halvings + 1 - stages)
     return {"patch": patch, "widths": tuple(width * 2**n for n in range(stages)), "depths": (2,) * stages}
 
 
 def _resnet(room: Room, rung: int) -> Fields:
     width = 16 * max(1, STAGES[rung] // 16)
     stem = "large" if room.size >= LARGE else "small"
-    stages = max(1, min(4, room.halvings + (-1 if stem == "large" else 1)))
+    stages = max(1, min(4, room.halvings(7) + (-1 if stem == "large" else 1)))
     return {"stem": stem, "widths": tuple(width * 2**n for n in range(stages)), "depths": (1 + rung // 3,) * stages}
 
 
@@ -97,16 +103,17 @@ def picture_fields(family: str, room: Room) -> Fields:
     chosen = FIELDS[family](room, 0)
     for rung in range(1, len(STAGES)):
         fields = FIELDS[family](room, rung)
-        if _flops(family, fields, room) > room.flops:
+        cost = _cost(family, fields, room)
+        if cost.flops > room.flops or cost.parameters > room.parameters:
             break
         chosen = fields
     return chosen
 
 
-def _flops(family: str, fields: Fields, room: Room) -> float:
+def _cost(family: str, fields: Fields, room: Room) -> Cost:
     config = ModelConfig.pick({"kind": family}).override({**fields, "channels": room.channels})
     assert isinstance(config, PictureConfig)
-    return picture_cost(config.override({"head": PictureHead(classes=10)}), batch=1, size=room.size).flops
+    return picture_cost(config.override({"head": PictureHead(classes=10)}), batch=1, size=room.size)
 
 
 LEARNING: dict[str, Any] = {  # how fast a fresh model learns
