@@ -48,6 +48,8 @@ TESTS = {
     "picture files": ["tests/data/test_pictures.py"],
     "pictures": ["tests/training/test_classify_pictures.py"],
     "looking": ["tests/cli/test_classify_pictures.py"],
+    "moving": ["tests/tasks/test_picture_transfer.py"],
+    "freezing": ["tests/training/test_freezing.py"],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -277,6 +279,13 @@ MUTANTS = [
     looking("texts with a picture are pictures", "data/picture_files.py", "return deep > texts if texts else deep + flat > 0", "return deep + flat > 0", "picture files"),
     looking("changed pictures are gone on with", "tasks/picture_data.py", "if recorded.fingerprint == found.fingerprint:", "if True:", "pictures"),
     looking("a broken picture ends well", "cli/classify_pictures.py", "        if self.failed:", "        if False:", "looking"),
+    looking("a border is rounded", "images/arrays.py", "edge = int(size / self.crop)", "edge = round(size / self.crop)", "moving"),
+    looking("a corner is cut out", "images/decode.py", "down, right = (rows - size) // 2, (columns - size) // 2", "down, right = 0, 0", "moving"),
+    looking("the form that a model knows is measured anew", "tasks/picture_data.py", "    if not mean:", "    if True:", "moving"),
+    looking("the form of a start is left behind", "tasks/classify_pictures.py", "getattr(start.pictures, name) for name in FORM}", "getattr(start.pictures, name) for name in FORM[:2]}", "moving"),
+    looking("a stage is counted as a layer", "training/freezing.py", 'places[name] = (int(match["stage"]), 0)', 'places[name] = (int(match["stage"]), 1)', "freezing"),
+    looking("pixels of an export are not compared", "tasks/certificate.py", "if folder.preprocessing != exported.preprocessing:", "if False:", "moving"),
+    looking("an import forgets its pixels", "tasks/transfer.py", 'origin["preprocessing"] = prepared.to_dict()', "pass", "moving"),
 ]  # fmt: skip
 
 

@@ -60,6 +60,16 @@ class DaViTConfig(PictureConfig, kind="davit"):
         if self.stem % 2 == 0:
             raise ConfigError(f"stem = {self.stem}", expected="an odd number: a place stands in its middle")
 
+    @property
+    def width(self) -> int:
+        """The width of what comes out."""
+        return self.widths[-1]
+
+    @property
+    def depth(self) -> int:
+        """The layers of all stages, of windows and of channels."""
+        return 2 * sum(self.depths)
+
     def build(self) -> DaViT:
         return DaViT(self)
 
