@@ -24,8 +24,8 @@ DRAWS = 16  # numbers for each sample
 class AugmentConfig(Config):
     """How far pictures are changed at most; 0 is not at all.
 
-    strength    share of `shift`, `turn`, `zoom`, `shear` and `colour` that is used; "auto": the more, the more often a
-                picture is seen (`strength_for`)
+    strength    share of all of these but `mirror` that is used; "auto": the more, the more often a picture is seen
+                (`strength_for`)
     shift       moved, as a share of the picture           turn      turned, in degrees
     zoom        larger or smaller by this share            shear     slanted
     mirror      share of the pictures that are mirrored (left and right); "auto": half of them, if mirrored pictures are
@@ -43,7 +43,7 @@ class AugmentConfig(Config):
     mirror: Share | Literal["auto"] = "auto"
     colour: Share = 0.1
     erase: Share = 0.0
-    mixup: Share = 0.0
+    mixup: Share = 0.5
     cutmix: Share = 0.0
 
     def check(self) -> None:
@@ -92,7 +92,7 @@ class Augmentation:
         if config.colour:
             pixels = recoloured(pixels, 1 + on * both[7] * config.colour, on * both[8] * config.colour)
         if config.erase:
-            size = torch.where(u[9] < config.erase, 0.1 + 0.15 * u[10], torch.zeros(()))
+            size = torch.where(u[9] < on * config.erase, 0.1 + 0.15 * u[10], torch.zeros(()))
             pixels = erased(pixels, torch.stack([u[11], u[12], size, size], dim=1))
         return pixels
 
@@ -101,7 +101,8 @@ class Augmentation:
     ) -> tuple[Tensor, Tensor]:
         """Pictures with parts of others, and labels (N, classes) with the same shares of theirs."""
         config, u = self.config, self._draws(numbers, "mix")
-        blends, pastes = u[0] < config.mixup, u[0] >= 1 - config.cutmix
+        assert not isinstance(config.strength, str), "a plan has decided this"
+        blends, pastes = u[0] < config.strength * config.mixup, u[0] >= 1 - config.strength * config.cutmix
         share = torch.where(blends, u[1], torch.ones(()))
         pixels = blended(pixels, others, share)
         half = torch.where(pastes, 0.5 * u[2].sqrt(), torch.zeros(()))

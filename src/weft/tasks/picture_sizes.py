@@ -12,7 +12,7 @@ from weft.models import ModelConfig, PictureConfig, PictureHead
 
 BATCH = 64
 EPOCHS = 6  # readings for which there should be time at least
-STEPS = 3000  # that a small set of pictures is worth, if it is not looked at more than MOST times for it
+STEPS = 2400  # that a small set of pictures is worth, if it is not looked at more than MOST times for it
 FEWEST, MOST = 30.0, 150.0  # readings of the pictures when there is time for them
 LARGE = 64  # rows of a picture that a ResNet makes smaller at once
 
@@ -47,8 +47,8 @@ def room_for(size: int, channels: int, pictures: int, flops: float) -> Room:
 
 Fields = dict[str, Any]
 VIT = (  # first width of the stem, width, depth, rows of places that are read
-    (16, 64, 2, 4),
-    (24, 96, 2, 4),
+    (32, 64, 2, 4),
+    (32, 96, 2, 4),
     (32, 128, 2, 4),
     (48, 192, 3, 4),
     (48, 192, 6, 8),
