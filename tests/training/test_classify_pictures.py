@@ -133,6 +133,16 @@ def test_a_table_of_paths_and_numbers(folder, tmp_path):
     assert abs(answer.label - bright[50].mean()) < 30
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_arrays_from_python(tmp_path, monkeypatch, listed):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    pixels, labels = bars(40)
+    data = list(zip(pixels, labels, strict=True)) if listed else (pixels, labels)
+    run = package.train("classify", data, steps=2, threads=1, out=str(tmp_path / "run"), set={"training.batch": 8})
+    assert run.model_config.kind == "vit" and run.model_config.head.labels == ("lying", "standing")
+    assert len(list((tmp_path / "cache" / "pictures").iterdir())) == 1
+
+
 def test_training_goes_on_from_another_run(folder):
     write_folder(folder / "small", 24, seed=5)
     words = ["train", "classify", "small", "--from", "run", "--steps", "2", "--out", "further", "--threads", "1"]

@@ -15,6 +15,8 @@ from weft.cli.wording import plan_lines
 from weft.tasks.environment import memory_in_use
 
 TEXT_COLUMNS = ("{task.description}", "{task.fields[speed]:.1f} M characters/s")
+PICTURE_COLUMNS = ("{task.description}", "{task.fields[speed]:,.0f} pictures/s")
+MILLION = 1e6
 STEP_COLUMNS = (
     "step {task.completed}/{task.total}",
     "loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} {task.fields[unit]}/s  {task.fields[memory]:,.0f} MB",
@@ -107,7 +109,8 @@ class Reporter:
         self._end_bar()
         self.last_line = time.monotonic()
         if self.live and event.get("total"):
-            self.bar = Bar(self.console, event["name"], TEXT_COLUMNS, event["total"])
+            columns = PICTURE_COLUMNS if event.get("unit") == "pictures" else TEXT_COLUMNS
+            self.bar = Bar(self.console, event["name"], columns, event["total"])
         else:
             self.console.print(f"{event['name']} …")
 
@@ -115,13 +118,15 @@ class Reporter:
         """The bar, or a line every few seconds: most texts are done before the first."""
         done, total = event["done"], event["total"]
         if self.bar is not None:
-            self.bar.update(done, total, speed=self.bar.speed(done) / 1e6)
+            self.bar.update(done, total, speed=self.bar.speed(done) / (1 if "unit" in event else MILLION))
         elif time.monotonic() - self.last_line > PATIENCE:
             self.last_line = time.monotonic()
-            self.console.print(f"  {event['phase']}: {done / max(1, total):.0%} of the text")
+            what = event.get("unit", "text")
+            self.console.print(f"  {event['phase']}: {done / max(1, total):.0%} of the {what}")
 
     def _plan(self, plan: dict[str, Any]) -> None:
         self.unit = {"classify": "texts", "fill": "answers"}.get(plan["task"], self.unit)
+        self.unit = "pictures" if "size" in plan else self.unit
         for line in plan_lines(plan):
             self.console.print(line)
 

@@ -25,11 +25,11 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 
 
-UNITS = {"generate": "nats per token", "fill": "nats", "classify": "nats per text", "translate": "nats per token"}
+UNITS = {"generate": "nats per token", "fill": "nats", "classify": "nats per example", "translate": "nats per token"}
 READ = {
     "generate": "tokens read",
     "fill": "questions answered",
-    "classify": "texts read",
+    "classify": "examples read",
     "translate": "tokens written",
 }
 

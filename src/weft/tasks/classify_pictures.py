@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,14 +66,14 @@ class ClassifyPictures(Task):
         run.check_looks()
 
     def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> LabelledPictures:
-        data = read_data(_form_of(request, start), partial(_progress, report))
+        data = read_data(_form_of(request, start), _decoding(report))
         for text in data.warnings if ranks.is_first else ():
             report({"event": "warning", "text": text})
         report({"event": "phase", "name": "planning"})
         return _plan(request, data, start, ranks)
 
     def reopen(self, config: PictureRunConfig, run: RunDirectory, report: Report) -> LabelledPictures:
-        data = read_data(config.data, partial(_progress, report))
+        data = read_data(config.data, _decoding(report))
         check_same(config.data, data.config)
         return LabelledPictures(config, data)
 
@@ -81,10 +81,19 @@ class ClassifyPictures(Task):
 TASK = ClassifyPictures()
 
 
-def _progress(report: Report, done: int, total: int) -> None:
-    if done == 0:
-        report({"event": "phase", "name": "decoding", "total": total})
-    report({"event": "progress", "phase": "decoding", "done": done, "total": total})
+def _decoding(report: Report) -> Callable[[int, int], None]:
+    """Tells how far decoding has come; a phase of its own begins when there is something to decode."""
+    about = {"phase": "decoding", "unit": "pictures"}
+    begun = False
+
+    def progress(done: int, total: int) -> None:
+        nonlocal begun
+        if not begun:
+            report({"event": "phase", "name": "decoding", "total": total, "unit": "pictures"})
+            begun = True
+        report({"event": "progress", **about, "done": done, "total": total})
+
+    return progress
 
 
 def _form_of(request: Request, start: Start | None) -> PictureDataConfig:

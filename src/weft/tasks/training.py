@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.checkpoints.files import write_text
 from weft.errors import ConfigError
 from weft.tasks.flow import train_task
@@ -21,7 +23,7 @@ from weft.tasks.run import Run
 log = logging.getLogger(__name__)
 
 
-Given = Any  # a path, several, texts, tuples of a text and its label or target, or a data frame
+Given = Any  # a path, several, texts, tuples of a text and its label or target, arrays and labels, or a data frame
 OPTIONS = tuple(Request.__dataclass_fields__.keys() - {"data", "task", "recipe", "changes", "started", "dry_run"})
 
 
@@ -36,7 +38,8 @@ def train(
     """Train and return the run: `weft.train("generate", "book.txt", minutes=5)`.
 
     `data` is a path, several paths, "demo", a list of texts, of (text, label) tuples, of (source, target) tuples to
-    translate, or a data frame; so are the options `validation` and `test`. The other options are those of `weft train`
+    translate, of (array, label) tuples for pictures (or a tuple of all pixels and all labels), or a data frame; so are
+    the options `validation` and `test`. The other options are those of `weft train`
     (model, tokenizer, text, pair, label, source, target, minutes, steps, epochs, seed, device, threads, out, freeze,
     and `start` for its --from).
     `config="recipe.toml"` gives all of that from a file, and `set={"model.width": 128}` sets anything else.
@@ -67,12 +70,16 @@ def _paths(data: Given, task: str | None = None) -> tuple[str, ...]:
     """Paths as they are; texts, tuples and data frames are written down first: a run can then be resumed."""
     if isinstance(data, str | Path):
         return (str(data),)
+    if isinstance(data, tuple) and len(data) == 2 and hasattr(data[0], "ndim"):  # pictures and their labels
+        return (_written_pictures(*data),)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):  # a data frame
         columns = data.to_dict("list")
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return (_written_table(rows),)
     if not len(data):
         raise ConfigError("an empty list of data", expected="paths, texts, or (text, label) pairs")
+    if all(isinstance(item, tuple) and len(item) == 2 and hasattr(item[0], "ndim") for item in data):
+        return (_written_pictures([item[0] for item in data], [item[1] for item in data]),)
     if all(isinstance(item, tuple) for item in data):
         return (_written_table([_row(item, task) for item in data]),)
     if any(not isinstance(item, str | Path) for item in data):
@@ -99,6 +106,23 @@ def _row(item: tuple[Any, ...], task: str | None) -> dict[str, Any]:
 def _written_table(rows: list[dict[str, Any]]) -> str:
     lines = (json.dumps(_plain(row), ensure_ascii=False) for row in rows)
     return _written("".join(line + "\n" for line in lines), ".jsonl")
+
+
+def _written_pictures(pixels: Any, labels: Any) -> str:
+    """Arrays as one file; the labels become text."""
+    try:
+        array = np.asarray(pixels)
+    except ValueError:
+        raise ConfigError("pictures of different sizes", expected="arrays of one size, or paths") from None
+    words = np.asarray([str(label) for label in labels])
+    digest = hashlib.sha256(array.tobytes() + repr((array.shape, array.dtype.str, words.tolist())).encode()).hexdigest()
+    path = cache_folder() / "pictures" / f"{digest[:16]}.npz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(f".{os.getpid()}.part.npz")
+        np.savez(beside, images=array, labels=words)
+        beside.replace(path)
+    return str(path)
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

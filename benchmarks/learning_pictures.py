@@ -1,0 +1,83 @@
+"""How well models learn small pictures in equal minutes, and how that depends on how many pictures there are.
+
+    python benchmarks/learning_pictures.py models DATA [MINUTES]    every family, and ViT with other attention
+    python benchmarks/learning_pictures.py sizes DATA [MINUTES]     ViT and ConvNeXt on 1, 3, 10, 30 and 100 percent
+
+One JSON line for each run: test accuracy, seconds, parameters, epochs. DATA is a folder of idx files such as
+Fashion-MNIST's. Nothing else should run on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.data.pictures import read_pictures
+
+PLAIN = ["model.stem=()", "model.patch=4", "model.pool=class", "model.width=64", "model.depth=2"]
+MODELS: dict[str, tuple[str, list[str]]] = {
+    "vit": ("vit", []),
+    "vit, no stem": ("vit", PLAIN),
+    "vit, windows": ("vit", ["model.attention.kind=window", "model.attention.window=2"]),
+    "vit, summaries": ("vit", ["model.attention.kind=hierarchy"]),
+    "davit": ("davit", []),
+    "convnext": ("convnext", []),
+    "resnet": ("resnet", []),
+}
+SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+def train(model: str, data: str, minutes: float, changes: list[str]) -> dict[str, Any]:
+    """What a run that is thrown away reached."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["train", "classify", data, "--model", model, "--minutes", str(minutes), "--out", f"{folder}/run"]
+        words += ["--json", *(word for change in changes for word in ("--set", change))]
+        result = subprocess.run([sys.executable, "-m", "weft", *words], capture_output=True, text=True, check=True)
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    plan, done = (next(e for e in events if e["event"] == name) for name in ("plan", "done"))
+    told = {"accuracy": done["accuracy"], "seconds": round(done["seconds"]), "steps": done["steps"]}
+    epochs = done["steps"] * plan["batch"] / plan["examples"]
+    return told | {"parameters": plan["parameters"], "pictures": plan["examples"], "epochs": round(epochs, 1)}
+
+
+def part_of(data: str, share: float, folder: Path) -> str:
+    """A share of the pictures to learn from, of every class alike, and the whole test, as one file."""
+    source = read_pictures([data])
+    assert source.test is not None
+    labels = np.array(source.train.labels)
+    random = np.random.default_rng(0)
+    classes = [random.permutation(np.flatnonzero(labels == name)) for name in np.unique(labels)]
+    chosen = np.concatenate([places[: round(share * len(places))] for places in classes])
+    path = folder / f"part-{share:g}.npz"
+    np.savez(
+        path,
+        x_train=source.train.pixels[np.sort(chosen)],
+        y_train=labels[np.sort(chosen)],
+        x_test=source.test.pixels,
+        y_test=np.array(source.test.labels),
+    )
+    return str(path)
+
+
+def main() -> None:
+    what, data = sys.argv[1:3]
+    minutes = float(sys.argv[3]) if len(sys.argv) > 3 else 3.0
+    if what == "models":
+        for name, (model, changes) in MODELS.items():
+            print(json.dumps({"name": f"models/{name}"} | train(model, data, minutes, changes)), flush=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for share in SHARES:
+            part = part_of(data, share, Path(folder))
+            for model in ("vit", "convnext"):
+                print(json.dumps({"name": f"sizes/{share:g}/{model}"} | train(model, part, minutes, [])), flush=True)
+
+
+if __name__ == "__main__":
+    main()
