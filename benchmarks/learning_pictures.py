@@ -20,7 +20,7 @@ import numpy as np
 
 from weft.data.pictures import read_pictures
 
-PLAIN = ["model.stem=()", "model.patch=4", "model.pool=class", "model.width=64", "model.depth=2"]
+PLAIN = ["model.stem=", "model.patch=4", "model.pool=class", "model.width=64", "model.depth=2"]
 MODELS: dict[str, tuple[str, list[str]]] = {
     "vit": ("vit", []),
     "vit, no stem": ("vit", PLAIN),

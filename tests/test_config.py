@@ -212,3 +212,8 @@ def test_a_menu_understands_other_spellings_but_lists_each_kind_once():
     assert ShapeConfig.pick(Circle(radius=3)) == Circle(radius=3)
     with pytest.raises(ConfigError, match="expected kind 'circle'"):
         Circle.pick("polygon")
+
+
+def test_an_empty_list_can_be_typed():
+    assert Picture(width=8).override({"sizes": "3,4"}).sizes == (3, 4)
+    assert Picture(width=8).override({"sizes": ""}).sizes == ()

@@ -337,6 +337,8 @@ def _parse(text: str, hint: Any) -> Any:
         return _parse_union(text, get_args(hint))
     if origin is tuple:
         items = get_args(hint)
+        if not text.strip():
+            return []
         return [
             _parse(item.strip(), items[min(i, len(items) - 1)] if items[-1] is not ... else items[0])
             for i, item in enumerate(text.split(","))
