@@ -14,6 +14,7 @@ from weft.models.bert import BERTConfig, ClassesConfig, HeadConfig, MaskedConfig
 from weft.models.class_layouts import class_settings, read_classes
 from weft.models.gpt_layouts import ACTIVATIONS, LAYER, THEIR_WORD, pair
 from weft.models.layouts import Foreign, Layout
+from weft.models.usual_parts import unusual_attention, unusual_feed_forward, unusual_norm
 from weft.weights import Ignored, Row, Tied, WeightTable
 
 CLASSES = {
@@ -152,23 +153,14 @@ class BertLayout(Layout, name="bert", architecture="BertForMaskedLM", prefix="be
 
 def _in_the_way(config: BERTConfig) -> Iterator[tuple[bool, str]]:
     """What a model may have that BERT's class cannot say, by the field that says it."""
-    attention, plain, norm, head = config.attention, config.feed_forward, config.norm, config.head
+    head = config.head
     yield config.position.kind != "learned", f"position is learned there, not {config.position.kind}"
     yield config.norm_first, "norm_first is off there"
-    yield not isinstance(norm, LayerNormConfig) or not norm.bias, "norm is layer with biases there"
+    yield from unusual_norm(config.norm)
     yield config.qk_norm is not False, "qk_norm is off there"
     yield config.head.pooled and config.pool != "first", f"pool is first there, not {config.pool}"
-    yield not isinstance(plain, PlainConfig), f"feed_forward is plain there, not {plain.kind}"
-    yield isinstance(plain, PlainConfig) and not plain.bias, "feed_forward.bias is on there"
-    if type(attention) is not SoftmaxConfig:
-        yield True, f"attention is softmax there, not {attention.kind}"
-    else:
-        heads, head_width = attention.sizes(config.width)
-        yield not attention.bias, "attention.bias is on there"
-        yield attention.kv_heads not in (None, heads), "attention.kv_heads is heads there"
-        yield attention.value_width not in (None, head_width), "attention.value_width is head_width there"
-        yield attention.beta is not None, "attention.beta is 1/√head_width there"
-        yield heads * head_width != config.width, "heads × head_width is width there"
+    yield from unusual_feed_forward(config.feed_forward)
+    yield from unusual_attention(config.attention, config.width)
     yield isinstance(head, MaskedConfig) and not head.tied, "head.tied is on there"
     yield head.kind not in CLASS_OF, NO_POOLER
     if isinstance(head, QuestionsConfig):

@@ -23,6 +23,7 @@ from weft.models.base import ModelConfig
 from weft.models.gpt_layouts import ACTIVATIONS, LAYER, THEIR_WORD
 from weft.models.layouts import TEXT_TO_TEXT, Foreign, Layout
 from weft.models.transformer import TransformerConfig
+from weft.models.usual_parts import unusual_attention, unusual_feed_forward, unusual_norm
 from weft.weights import AnyRow, Change, Computed, Row, Tied, WeightTable
 
 EPS, BASE = 1e-5, 10_000.0  # of norms and of sinusoids; their config has no word for either
@@ -158,25 +159,16 @@ def _same(theirs: Foreign, what: str) -> int:
 
 def _in_the_way(config: TransformerConfig) -> Iterator[tuple[bool, str]]:
     """What a model may have that Marian's class cannot say, by the field that says it."""
-    attention, plain, norm, position = config.attention, config.feed_forward, config.norm, config.position
+    norm, position = config.norm, config.position
     yield position.kind != "sinusoidal", f"position is sinusoidal there, not {position.kind}"
     yield isinstance(position, SinusoidalConfig) and position.base != BASE, f"position.base is {BASE:g} there"
     yield config.norm_first, "norm_first is off there"
-    yield not isinstance(norm, LayerNormConfig) or not norm.bias, "norm is layer with biases there"
+    yield from unusual_norm(config.norm)
     yield isinstance(norm, LayerNormConfig) and norm.eps != EPS, f"norm.eps is {EPS:g} there"
     yield config.qk_norm, "qk_norm is off there"
     yield config.memory != "last", f"memory is last there, not {config.memory}"
-    yield not isinstance(plain, PlainConfig), f"feed_forward is plain there, not {plain.kind}"
-    yield isinstance(plain, PlainConfig) and not plain.bias, "feed_forward.bias is on there"
-    if type(attention) is not SoftmaxConfig:
-        yield True, f"attention is softmax there, not {attention.kind}"
-    else:
-        heads, head_width = attention.sizes(config.width)
-        yield not attention.bias, "attention.bias is on there"
-        yield attention.kv_heads not in (None, heads), "attention.kv_heads is heads there"
-        yield attention.value_width not in (None, head_width), "attention.value_width is head_width there"
-        yield attention.beta is not None, "attention.beta is 1/√head_width there"
-        yield heads * head_width != config.width, "heads × head_width is width there"
+    yield from unusual_feed_forward(config.feed_forward)
+    yield from unusual_attention(config.attention, config.width)
 
 
 # -- tensors ----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from weft.models.class_layouts import class_settings, read_classes
 from weft.models.gpt_layouts import ACTIVATIONS, LAYER, THEIR_WORD, pair
 from weft.models.layouts import Foreign, Layout
 from weft.models.pictures import PictureHead
+from weft.models.usual_parts import unusual_attention, unusual_feed_forward, unusual_norm
 from weft.models.vit import ViTConfig
 from weft.weights import Ignored, Row, WeightTable
 
@@ -164,21 +165,12 @@ def _head_rows(head: PictureHead, prefix: str) -> Iterator[Row | Ignored]:
 
 def _in_the_way(config: ViTConfig) -> Iterator[tuple[bool, str]]:
     """What a model may have that ViT's class cannot say, by the field that says it."""
-    attention, plain, norm, head = config.attention, config.feed_forward, config.norm, config.head
+    head = config.head
     yield config.pool != "class", f"pool is class there, not {config.pool}"
     yield bool(config.stem), "patches are cut from the picture itself there: stem is empty"
     yield config.qk_norm, "qk_norm is off there"
-    yield not isinstance(norm, LayerNormConfig) or not norm.bias, "norm is layer with biases there"
-    yield not isinstance(plain, PlainConfig), f"feed_forward is plain there, not {plain.kind}"
-    yield isinstance(plain, PlainConfig) and not plain.bias, "feed_forward.bias is on there"
-    if type(attention) is not SoftmaxConfig:
-        yield True, f"attention is softmax there, not {attention.kind}"
-    else:
-        heads, head_width = attention.sizes(config.width)
-        yield not attention.bias, "attention.bias is on there"
-        yield attention.kv_heads not in (None, heads), "attention.kv_heads is heads there"
-        yield attention.value_width not in (None, head_width), "attention.value_width is head_width there"
-        yield attention.beta is not None, "attention.beta is 1/√head_width there"
-        yield heads * head_width != config.width, "heads × head_width is width there"
+    yield from unusual_norm(config.norm)
+    yield from unusual_feed_forward(config.feed_forward)
+    yield from unusual_attention(config.attention, config.width)
     yield bool(head.classes and head.hidden), "head.hidden is 0 there, where there are classes"
     yield not head.classes and not head.hidden, NO_POOLER

@@ -12,10 +12,9 @@ import torch
 from torch import nn
 
 from weft.checkpoints import RunDirectory
-from weft.data import ByLength, Examples, class_weights
+from weft.data import ByLength, Examples
 from weft.data.chance import Chance
 from weft.data.respelling import Respelling
-from weft.data.token_file import checksum
 from weft.errors import ConfigError
 from weft.models import BERTConfig, ModelConfig, preset
 from weft.models.bert import ClassesConfig
@@ -42,7 +41,6 @@ MINUTES = 10.0  # and not longer than this
 LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
 BATCH = 32
 SMALL = {"width": 128, "depth": 2, "attention.heads": 4, "dropout": 0.3}
-IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
 
 
 class ClassifyRunConfig(RunConfig):
@@ -177,13 +175,7 @@ class Labelled(Prepared):
     @cached_property
     def weights(self) -> list[float] | None:
         """One for each class, where they are wanted."""
-        wanted, labels = self.config.objective.weights, self.tables.labels
-        if labels.kind != "single" or wanted == "none":
-            return None
-        counts = np.bincount(self.parts["train"].values, minlength=len(labels.classes))
-        if wanted == "auto" and counts.max() < IMBALANCE * max(1, counts.min()):
-            return None
-        return class_weights(self.parts["train"].values, len(labels.classes)).tolist()
+        return judging.weights_for(self.config.objective.weights, self.parts["train"].values, self.tables.labels)
 
     @property
     def judged_tokens(self) -> int:
@@ -194,8 +186,7 @@ class Labelled(Prepared):
         judge = self.judge
 
         def conclude(model: nn.Module, run: RunDirectory) -> dict[str, Any]:
-            judge.temperature = judge.fit_temperature(model, self.parts["validation"])
-            return {judging.CALIBRATION: {"temperature": judge.temperature, "weights": checksum(run.model_file)}}
+            return judge.conclude(model, self.parts["validation"], run.model_file)
 
         def measure(model: nn.Module, part: str, _: Ranks) -> dict[str, Any]:
             return judge.measure(model, self.parts[part], whole=part == "test")

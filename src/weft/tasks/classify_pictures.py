@@ -14,11 +14,9 @@ from torch.nn import functional as F
 
 from weft.checkpoints import RunDirectory
 from weft.cost import picture_cost
-from weft.data import class_weights
 from weft.data.augmentation import Augmentation, mirrors_well, partners, strength_for
 from weft.data.order import in_order
 from weft.data.pictures import Pictures
-from weft.data.token_file import checksum
 from weft.errors import ConfigError
 from weft.models import ModelConfig, preset
 from weft.models.pictures import PictureConfig, PictureHead
@@ -40,7 +38,6 @@ from weft.training.freezing import freeze
 MINUTES = 5.0  # when the user says nothing
 EVALUATIONS = 20  # in a run, the last few of which are averaged
 AVERAGED = 3
-IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
 AT_ONCE = 256  # pictures that are judged together
 
 
@@ -190,13 +187,7 @@ class LabelledPictures(Prepared):
     @cached_property
     def weights(self) -> list[float] | None:
         """One for each class, where they are wanted."""
-        wanted, labels = self.config.objective.weights, self.pictures.labels
-        if labels.kind != "single" or wanted == "none":
-            return None
-        counts = np.bincount(self.targets, minlength=len(labels.classes))
-        if wanted == "auto" and counts.max() < IMBALANCE * max(1, counts.min()):
-            return None
-        return class_weights(self.targets, len(labels.classes)).tolist()
+        return judging.weights_for(self.config.objective.weights, self.targets, self.pictures.labels)
 
     @property
     def judged_tokens(self) -> int:
@@ -211,8 +202,7 @@ class LabelledPictures(Prepared):
         judge = self.judge
 
         def conclude(model: nn.Module, run: RunDirectory) -> dict[str, Any]:
-            judge.temperature = judge.fit_temperature(model, self.parts["validation"])
-            return {judging.CALIBRATION: {"temperature": judge.temperature, "weights": checksum(run.model_file)}}
+            return judge.conclude(model, self.parts["validation"], run.model_file)
 
         def measure(model: nn.Module, part: str, _: Ranks) -> dict[str, Any]:
             return judge.measure(model, self.parts[part], whole=part == "test")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from weft.blocks import bunches
-from weft.data import Labels
+from weft.data import Labels, class_weights
+from weft.data.token_file import checksum
 from weft.objectives import (
     accuracy,
     class_scores,
@@ -33,6 +35,7 @@ from weft.objectives.classification import class_logits
 from weft.tasks.encoded import Texts
 
 CALIBRATION = "calibration.json"
+IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
 BUNCH = 1024  # tokens in a row
 
 
@@ -67,6 +70,16 @@ def probabilities(logits: NDArray[np.float64], kind: str, temperature: float = 1
     return scaled / scaled.sum(axis=1, keepdims=True)
 
 
+def weights_for(wanted: str, values: NDArray[Any], labels: Labels) -> list[float] | None:
+    """One for each class, where they are wanted: "none", "balanced", or "auto", where some are rare."""
+    if labels.kind != "single" or wanted == "none":
+        return None
+    counts = np.bincount(values, minlength=len(labels.classes))
+    if wanted == "auto" and counts.max() < IMBALANCE * max(1, counts.min()):
+        return None
+    return class_weights(values, len(labels.classes)).tolist()
+
+
 Read = Callable[[nn.Module, Any, torch.device], NDArray[np.float64]]
 
 
@@ -89,6 +102,11 @@ class Judge:
         if self.labels.kind == "number":
             return 1.0
         return fit_temperature(self.read(model, judged.inputs, self.device), judged.values)
+
+    def conclude(self, model: nn.Module, judged: Judged, weights: Path) -> dict[str, Any]:
+        """What is found out about the best weights: the files of the run by name."""
+        self.temperature = self.fit_temperature(model, judged)
+        return {CALIBRATION: {"temperature": self.temperature, "weights": checksum(weights)}}
 
     def measure(self, model: nn.Module, judged: Judged, *, whole: bool = False) -> dict[str, Any]:
         """`validation_loss` decides which weights are best; `whole` adds what is too long for a log."""
