@@ -11,7 +11,7 @@ from table_setup import sets
 SIZES = [
     "model.width=16", "model.depth=1", "model.attention.heads=2", "model.stem=8", "model.patch=4", "training.batch=16",
     "training.micro_batch=10", "training.optimizer.kind=adamw", "training.optimizer.learning_rate=0.01",
-    "training.warmup=0.1", "training.decay=0.5",
+    "training.warmup=0.1", "training.decay=0.5", "objective.augment.mixup=0",
 ]  # fmt: skip
 
 

@@ -17,7 +17,12 @@ from weft.training.trainer import Trainer
 
 pytest.importorskip("PIL", reason="pictures need Pillow (the extra `vision`)")
 STEPS = 60
-MIXED = ("objective.augment.mixup=0.3", "objective.augment.cutmix=0.3", "objective.augment.erase=0.3")
+MIXED = (
+    "objective.augment.strength=1",
+    "objective.augment.mixup=0.3",
+    "objective.augment.cutmix=0.3",
+    "objective.augment.erase=0.3",
+)
 EVERY = ("training.evaluate_every=7", "training.checkpoint_every=5", "model.dropout=0.1", *MIXED)
 
 
@@ -40,7 +45,7 @@ def config_of(run):
 
 def test_what_is_easily_told_apart_is_learned(folder):
     test = json.loads((folder / "run" / "test.json").read_text())
-    assert test["accuracy"] == 1.0
+    assert test["accuracy"] > 0.9
     assert abs(metrics(folder / "run")[0]["loss"] - np.log(2)) < 0.05
     config = config_of(folder / "run")
     assert config["task"] == "classify" and config["model"]["kind"] == "vit"
