@@ -10,19 +10,19 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TASK] DATA…",
-        help="generate or fill, then text files or folders; classify, then tables (.csv .tsv .jsonl); "
-        "translate, then tables or two text files; or demo",
+        help="generate or fill, then text files or folders; classify, then tables (.csv .tsv .jsonl) or a folder of "
+        "pictures; translate, then tables or two text files; or demo",
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option(help="gpt or bert (sized by the plan), or a named size: gpt-small, gpt2, bert-base. Default: by task"),
+    typer.Option(help="A family (gpt, bert, vit …: sized by the plan) or a named size (gpt2, vit-b). Default: by task"),
 ]
 TokenizerKind = Annotated[
     str | None,
     typer.Option(help="characters, words, bytes, bpe, unigram or wordpiece. Default: bpe to write, wordpiece to read"),
 ]
-TextColumn = Annotated[str | None, typer.Option(help="The column of the text in a table. Default: found")]
+TextColumn = Annotated[str | None, typer.Option(help="The column of the text, or path, in a table. Default: found")]
 PairColumn = Annotated[str | None, typer.Option(help="The column of a second text. Default: found")]
 LabelColumn = Annotated[str | None, typer.Option(help="The column of the label. Default: found")]
 SourceColumn = Annotated[

@@ -58,11 +58,13 @@ def train(
     dry_run: options.DryRun = False,
     as_json: options.Events = False,
 ) -> None:
-    """Train a model on your own texts or tables.
+    """Train a model on your own texts, tables or pictures.
 
     Example:  weft train book.txt --minutes 5
 
     Example:  weft train classify reviews.csv --test test.csv
+
+    Example:  weft train classify flowers --model vit
     """
     words = data or []
     task, words = (words[0], words[1:]) if words and words[0] in TASKS else (None, words)
