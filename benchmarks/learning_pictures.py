@@ -1,10 +1,11 @@
 """How well models learn small pictures in equal minutes, and how that depends on how many pictures there are.
 
     python benchmarks/learning_pictures.py models DATA [MINUTES]    every family, and ViT with other attention
-    python benchmarks/learning_pictures.py sizes DATA [MINUTES]     ViT and ConvNeXt on 1, 3, 10, 30 and 100 percent
+    python benchmarks/learning_pictures.py sizes DATA [STEPS]       ViT and ConvNeXt on 1, 3, 10, 30 and 100 percent
 
 One JSON line for each run: test accuracy, seconds, parameters, epochs. DATA is a folder of idx files such as
-Fashion-MNIST's. Nothing else should run on the machine meanwhile.
+Fashion-MNIST's. `models` gives each the same minutes, so nothing else should run on the machine meanwhile; `sizes`
+gives each the same steps, on one thread, with models of about the same number of parameters.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ MODELS: dict[str, tuple[str, list[str]]] = {
     "convnext": ("convnext", []),
     "resnet": ("resnet", []),
 }
+SIZED = {
+    "vit": ["model.patch=8", "model.stem=32,64,128", "model.width=96", "model.depth=2", "model.attention.heads=3"],
+    "convnext": ["model.patch=2", "model.widths=24,48,96", "model.depths=2,2,2"],
+}
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
-def train(model: str, data: str, minutes: float, changes: list[str]) -> dict[str, Any]:
+def train(model: str, data: str, limit: list[str], changes: list[str]) -> dict[str, Any]:
     """What a run that is thrown away reached."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["train", "classify", data, "--model", model, "--minutes", str(minutes), "--out", f"{folder}/run"]
+        words = ["train", "classify", data, "--model", model, *limit, "--out", f"{folder}/run"]
         words += ["--json", *(word for change in changes for word in ("--set", change))]
         result = subprocess.run([sys.executable, "-m", "weft", *words], capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in result.stdout.splitlines()]
@@ -67,16 +72,17 @@ def part_of(data: str, share: float, folder: Path) -> str:
 
 def main() -> None:
     what, data = sys.argv[1:3]
-    minutes = float(sys.argv[3]) if len(sys.argv) > 3 else 3.0
     if what == "models":
+        limit = ["--minutes", sys.argv[3] if len(sys.argv) > 3 else "3"]
         for name, (model, changes) in MODELS.items():
-            print(json.dumps({"name": f"models/{name}"} | train(model, data, minutes, changes)), flush=True)
+            print(json.dumps({"name": f"models/{name}"} | train(model, data, limit, changes)), flush=True)
         return
+    limit = ["--threads", "1", "--steps", sys.argv[3] if len(sys.argv) > 3 else "1500"]
     with tempfile.TemporaryDirectory() as folder:
         for share in SHARES:
             part = part_of(data, share, Path(folder))
-            for model in ("vit", "convnext"):
-                print(json.dumps({"name": f"sizes/{share:g}/{model}"} | train(model, part, minutes, [])), flush=True)
+            for model, changes in SIZED.items():
+                print(json.dumps({"name": f"sizes/{share:g}/{model}"} | train(model, part, limit, changes)), flush=True)
 
 
 if __name__ == "__main__":

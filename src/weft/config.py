@@ -120,8 +120,12 @@ class Config:
         """The same settings with every open size (`None`) filled in."""
         return self
 
+    def changed(self) -> dict[str, Any]:
+        """The fields that are not as they are by default."""
+        return {name: value for name, value in self._fields().items() if value != _default(type(self), name)}
+
     def __repr__(self) -> str:
-        shown = [f"{k}={v!r}" for k, v in self._fields().items() if v != _default(type(self), k)]
+        shown = [f"{k}={v!r}" for k, v in self.changed().items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _fields(self) -> dict[str, Any]:
@@ -138,7 +142,7 @@ class Config:
         """The inverse of `to_dict`; unknown, missing and ill-typed fields are named."""
         if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
             raise ConfigError(f"{cls.__name__} from {data!r}", expected="fields by name")
-        return cls(**data)
+        return cls(**_fitted(cls, data))
 
     def to_toml(self) -> str:
         """TOML text. TOML has no word for `None`: it is "none", and left out where it is the default."""
@@ -211,10 +215,13 @@ class Choice(Config):
     class Circle(Shape, kind="circle"):            # an entry
         radius: float = 1.0
     Shape.pick("circle"), Shape.pick({"kind": "circle", "radius": 2.0})
+
+    A menu may have an entry for `several` kinds, which has them in its field `of`: a list stands for that.
     """
 
     kind: ClassVar[str]
     menu: ClassVar[Menu]
+    several: ClassVar[str] = ""
 
     def __init_subclass__(cls, kind: str = "", aliases: Sequence[str] = (), **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -226,10 +233,11 @@ class Choice(Config):
             cls.menu.aliases.update(dict.fromkeys(aliases, kind))
 
     @classmethod
-    def pick(cls, what: str | Mapping[str, Any] | Self) -> Self:
-        """An entry from its kind, from a dict with its `kind`, or as it is."""
+    def pick(cls, what: str | Mapping[str, Any] | Sequence[Any] | Self) -> Self:
+        """An entry from its kind, from a dict with its `kind`, from a list of them, or as it is."""
         if isinstance(what, cls):
             return what
+        what = cls._several(what)
         if not isinstance(what, (str, Mapping)):
             raise ConfigError(f"{what!r}", expected=f"a kind ({', '.join(cls.menu)}) or a table with its fields")
         fields: dict[str, Any] = {"kind": what} if isinstance(what, str) else dict(what)
@@ -238,7 +246,14 @@ class Choice(Config):
         entry: type[Self] = cls.menu.find(fields.pop("kind"))
         if not issubclass(entry, cls):
             raise ConfigError(f"kind {entry.kind!r}", expected=f"kind {cls.kind!r}")
-        return entry(**fields)
+        return entry(**_fitted(entry, fields))
+
+    @classmethod
+    def _several(cls, what: Any) -> Any:
+        """A list of kinds, or their names with commas, as the table of the entry that stands for it."""
+        if not cls.several or not isinstance(what, (str, list, tuple)) or (isinstance(what, str) and "," not in what):
+            return what
+        return {"kind": cls.several, "of": [w.strip() for w in what.split(",")] if isinstance(what, str) else what}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -252,8 +267,11 @@ class Choice(Config):
         return {"kind": self.kind, **super().to_dict()}
 
     def _switch(self, here: dict[str, Any]) -> Self:
-        entry = self.menu.find(here.pop("kind", self.kind))
-        shared = {k: v for k, v in self._fields().items() if k in _hints(entry) and v != _default(type(self), k)}
+        chosen = self._several(here.pop("kind", self.kind))
+        if isinstance(chosen, dict):
+            chosen, here["of"] = chosen["kind"], chosen["of"]
+        entry = self.menu.find(chosen)
+        shared = {k: v for k, v in self.changed().items() if k in _hints(entry)}
         return self if entry is type(self) else entry(**shared)
 
 
@@ -298,7 +316,7 @@ def _fit(value: Any, hint: Any, name: str) -> Any:
         if len(value) != len(items):
             raise ConfigError(f"{name} = {value!r}", expected=f"a list of {len(items)}")
         return tuple(_fit(v, item, f"{name}[{i}]") for i, (v, item) in enumerate(zip(value, items, strict=True)))
-    if isinstance(hint, type) and issubclass(hint, Choice) and isinstance(value, (str, Mapping)):
+    if isinstance(hint, type) and issubclass(hint, Choice) and isinstance(value, (str, Mapping, list, tuple)):
         return within(name, lambda: hint.pick(value))
     if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
         return within(name, lambda: hint.from_dict(value))
@@ -307,6 +325,12 @@ def _fit(value: Any, hint: Any, name: str) -> Any:
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise ConfigError(f"{name} = {value!r}", expected=_TYPE_WORDS.get(hint, hint.__name__))
     return value
+
+
+def _fitted(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Values from a file as the fields want them, such as tuples for lists; what is unknown is left to be refused."""
+    hints = _hints(cls)
+    return {name: _fit(value, hints[name], name) if name in hints else value for name, value in data.items()}
 
 
 _TYPE_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -329,8 +353,13 @@ def _fit_union(value: Any, options: tuple[Any, ...], name: str) -> Any:
 
 
 def _parse(text: str, hint: Any) -> Any:
-    """Text from the command line as a value that `_fit` can judge."""
+    """Text from the command line as a value that `_fit` can judge; lists and tables may be spelled as in TOML."""
     origin = get_origin(hint)
+    if text.startswith(("[", "{")):
+        try:
+            return tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            pass
     if origin is Annotated:
         return _parse(text, get_args(hint)[0])
     if origin in (Union, types.UnionType):

@@ -12,6 +12,12 @@ MORE = {
     "hard": [{"learning": "argmax"}, {"learning": "gumbel"}],
     "window": [{"window": 4, "shift": 3}, {"window": 2}, {"window": 5, "shift": 2, "beta": float("inf")}],
     "hierarchy": [{"summaries": 1}, {"beta": 0.0}, {"summaries": 40, "beta": float("inf")}],
+    "local": [{"window": 2}, {"window": 3}, {"window": 5, "beta": float("inf")}, {"window": 4, "beta": 0.0}],
+    "dilated": [{"window": 3, "dilation": 2}, {"window": 2, "dilation": 5}],
+    "strided": [{"stride": 1}, {"stride": 3}, {"stride": 10}],
+    "global": [{"tokens": 1}, {"places": [5, 2]}, {"tokens": 300}],
+    "union": [{"of": [{"kind": "local", "window": 2}, {"kind": "global", "places": [3]}, "strided"]}],
+    "random-features": [{"features": 5}, {"features": 64, "beta": 1.0, "seed": 3}, {"redraw": 1}],
     "channel": [{"heads": 1, "bias": False}, {"beta": 0.0}],
 }
 
@@ -19,8 +25,8 @@ MORE = {
 def variants():
     for kind, config in AttentionConfig.menu.items():
         for fields in DRESSES + MORE.get(kind, []):
-            if set(fields) <= set(config().to_dict()):
-                yield pytest.param(config(**fields), id=f"{kind}{fields or ''}")
+            if set(fields) <= set(config().to_dict()) and kind != AttentionConfig.several:  # has no module of its own
+                yield pytest.param(AttentionConfig.pick({"kind": kind, **fields}), id=f"{kind}{fields or ''}")
 
 
 @pytest.mark.parametrize("name", attention_checks.ALL)

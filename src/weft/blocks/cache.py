@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from weft.errors import ShapeError
+from weft.errors import ShapeError, UnsupportedError
 
 
 @runtime_checkable
@@ -194,6 +194,121 @@ class JointCache(KeyValueCache):
             super().rewind(tokens + self.remembered)
         else:
             super().rewind(tokens + self.keep[:, : self.remembered].sum(1))
+
+
+class RollingCache(KeyValueCache):
+    """A table that forgets what no later token can see: those `reach` or more places back (None: it keeps all).
+
+    It forgets many at a time, so that a step moves only itself; the tables are then new ones, as whoever looks
+    inside may hold the old.
+    """
+
+    SPARE = 32  # tokens that are kept beyond the reach, so that a few can be taken back
+
+    def __init__(self, capacity: int | None = None, reach: int | None = None) -> None:
+        self.reach = reach
+        super().__init__(capacity if reach is None or capacity is None else min(capacity, self._most(reach)))
+        self.forgotten: int | Int[Tensor, "B 1"] = 0  # real tokens that are no longer there, in all rows or in each
+
+    def _most(self, reach: int) -> int:
+        """How many tokens it holds before it forgets."""
+        return 2 * (reach + self.SPARE)
+
+    def __repr__(self) -> str:
+        return f"RollingCache({self.length} of {self.capacity} slots, reach={self.reach})"
+
+    @property
+    def start(self) -> int | Int[Tensor, "B 1"]:
+        return super().start + self.forgotten
+
+    def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
+        return super().positions(device) + self.forgotten
+
+    def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
+        forgotten = torch.as_tensor(self.forgotten)
+        left = torch.as_tensor(tokens).reshape(-1, 1) - forgotten
+        if self.reach is not None and ((forgotten > 0) & (left < self.reach - 1)).any():
+            given = f"rewinding to {tokens} tokens, when those before are forgotten that the next one sees"
+            raise UnsupportedError(given, expected=f"a few tokens at a time: {self.SPARE} are kept for that")
+        super().rewind(int(left) if left.numel() == 1 else left[:, 0])
+
+    def select(self, rows: Int[Tensor, "R"]) -> None:
+        super().select(rows)
+        if isinstance(self.forgotten, Tensor):
+            self.forgotten = self.forgotten.index_select(0, rows)
+
+    def forget(self) -> None:
+        """Drop what no later token can see, if there is much of it."""
+        if self.reach is None or self.length < self._most(self.reach):
+            return
+        assert self._key is not None and self._value is not None
+        if self._keep is None:
+            dropped = self.length - self.reach - self.SPARE
+            self.forgotten = self.forgotten + dropped
+        else:
+            left = self._keep.flip(1).cumsum(1).flip(1)  # real tokens from each slot on
+            dropped = int((left > self.reach + self.SPARE).all(0).sum())
+            self.forgotten = self.forgotten + self._keep[:, :dropped].sum(1, keepdim=True)
+            self._keep = self._keep[:, dropped:]
+        if dropped:
+            self._key, self._value = (self._moved(table, dropped) for table in (self._key, self._value))
+            self.length, self.capacity = self.length - dropped, self._key.shape[2]
+
+    def _moved(self, table: Float[Tensor, "B G C K"], dropped: int) -> Float[Tensor, "B G R K"]:
+        """A table that begins with what is left, with room for more."""
+        left = table[:, :, dropped : self.length]
+        if torch.is_grad_enabled():
+            return left
+        assert self.reach is not None
+        moved = table.new_empty(*table.shape[:2], self._most(self.reach), table.shape[3])
+        moved[:, :, : left.shape[2]] = left
+        return moved
+
+
+class SumCache:
+    """What kernel attention remembers: sums over all tokens read, of the same size however many they are."""
+
+    def __init__(self) -> None:
+        self.sums: tuple[Tensor, ...] | None = None
+        self.length = 0  # slots read, padding included
+        self._count: int | Int[Tensor, "B 1"] = 0  # real tokens, in all rows or in each
+
+    def __repr__(self) -> str:
+        return f"SumCache({self.length} tokens)"
+
+    @property
+    def rows(self) -> int:
+        """How many texts are side by side in it."""
+        return 0 if self.sums is None else len(self.sums[0])
+
+    @property
+    def start(self) -> int | Int[Tensor, "B 1"]:
+        return self._count
+
+    def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
+        raise UnsupportedError("where the tokens of a sum stand", expected="positions that need not know: no bias")
+
+    def add(self, sums: tuple[Tensor, ...], tokens: int, keep: Bool[Tensor, "B N"] | None = None) -> None:
+        """The sums with so many more tokens in them."""
+        if self.sums is not None and len(self.sums[0]) != len(sums[0]):
+            raise ShapeError(f"{len(sums[0])} rows for a cache of {self.rows}", expected="the same batch")
+        self.sums, self.length = sums, self.length + tokens
+        self._count = self._count + (tokens if keep is None else keep.sum(1, keepdim=True))
+
+    def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
+        limit = torch.as_tensor(tokens)
+        if (limit < 0).any():
+            raise ShapeError(f"rewind to {tokens} tokens", expected="0 or more")
+        if not limit.any():
+            self.sums, self.length, self._count = None, 0, 0
+        elif (limit.reshape(-1, 1) < torch.as_tensor(self._count)).any():
+            raise UnsupportedError("rewinding a sum", expected="all of it or nothing: terms cannot be taken out again")
+
+    def select(self, rows: Int[Tensor, "R"]) -> None:
+        if self.sums is not None:
+            self.sums = tuple(table.index_select(0, rows) for table in self.sums)
+        if isinstance(self._count, Tensor):
+            self._count = self._count.index_select(0, rows)
 
 
 def _rows_of(table: Float[Tensor, "B G C K"], rows: Int[Tensor, "R"], used: int) -> Float[Tensor, "R G C K"]:

@@ -22,8 +22,9 @@ class Cost:
 
 
 def cost_of(config: ModelConfig, *, batch: int, length: int, optimizer_copies: float = 1.5) -> Cost:
-    """Forward and backward cost three times the forward part; scores and mixing cost 4·T·width a token,
-    halved by a causal mask. Memory: weights, gradients, optimizer state and what backward needs.
+    """Forward and backward cost three times the forward part; scores and mixing cost 4·width a token for each key that
+    it is compared with, which its attention kind knows. Memory: weights, gradients, optimizer state and what backward
+    needs.
 
     A model that reads one text and writes another has `batch` pairs of texts of `length` tokens each; `tokens` counts
     one side.
@@ -35,7 +36,7 @@ def cost_of(config: ModelConfig, *, batch: int, length: int, optimizer_copies: f
     if writes(config) and getattr(config, "tied", not isinstance(config, GPTConfig)):
         maps += sizes.vocab_size * sizes.width  # the table of token vectors is the head too
     tokens = batch * length
-    seen = length / 2 if isinstance(config, GPTConfig) else length
+    seen = sizes.attention.seen(length, sizes.width, causal=isinstance(config, GPTConfig))
     depth = layers(config)
     flops = 3.0 * tokens * (2 * maps + 4 * seen * sizes.width * depth)
     per_token = depth * (18 * sizes.width + 3 * sizes.feed_forward.hidden(sizes.width))

@@ -38,6 +38,7 @@ from weft.blocks.norm import LayerNormConfig, RMSNormConfig
 from weft.blocks.position import LearnedConfig, RotaryConfig
 from weft.config import Between, Choice, Share, Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError, did_you_mean
+from weft.models.attention_fits import check_attention
 from weft.models.base import ModelConfig
 from weft.models.classes import Classes
 
@@ -150,6 +151,10 @@ class BERTConfig(ModelConfig, kind="bert"):
     pool: Literal["mean", "first"] = "mean"
     head: HeadConfig = MaskedConfig()
 
+    def check(self) -> None:
+        super().check()
+        check_attention(self.attention, self.position, writes=False)
+
     def build(self) -> BERT:
         return BERT(self)
 
@@ -169,7 +174,7 @@ class BERT(nn.Module):
         )
         self.embedding_norm = config.norm.build(width)
         self.dropout = nn.Dropout(config.dropout)
-        self.layers = Layers(self._layer(head_width) for _ in range(config.depth))
+        self.layers = Layers(self._layer(number, head_width) for number in range(config.depth))
         self.norm = config.norm.build(width) if config.norm_first else nn.Identity()
         self.masked = self._masked_head()
         self.pooler = nn.Linear(width, width) if head.pooled and config.pool == "first" else None
@@ -177,12 +182,12 @@ class BERT(nn.Module):
         self.classes = self._class_head()
         self._initialise()
 
-    def _layer(self, head_width: int) -> TransformerLayer:
+    def _layer(self, number: int, head_width: int) -> TransformerLayer:
         config = self.config
         residual = PreNorm if config.norm_first else PostNorm
         qk_norm = QKNorm(head_width, learned=config.qk_norm == "learned") if config.qk_norm else None
         return TransformerLayer(
-            attention=config.attention.build(config.width, qk=chain(qk_norm, self.position.qk)),
+            attention=config.attention.for_layer(number).build(config.width, qk=chain(qk_norm, self.position.qk)),
             attention_residual=residual(config.norm.build(config.width), dropout=config.dropout),
             feed_forward=config.feed_forward.build(config.width),
             feed_forward_residual=residual(config.norm.build(config.width), dropout=config.dropout),
@@ -215,7 +220,7 @@ class BERT(nn.Module):
     def _initialise(self) -> None:
         """BERT's start (normal, 0.02, biases 0); or layers by 1/√inputs, and outputs of branches and heads at zero."""
         for name, p in self.named_parameters():
-            if p.dim() < 2:
+            if p.dim() < 2 or not p.requires_grad:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
                 continue

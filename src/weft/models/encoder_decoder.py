@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.blocks import Cache, DecoderCache, Layers, Mask, Position, all_positions, positions
+from weft.blocks import Cache, DecoderCache, Layers, Mask, Position, positions
 from weft.errors import ShapeError
 
 MemoryFrom = Literal["last", "same", "joint"]
@@ -127,11 +127,10 @@ class EncoderDecoder(nn.Module):
         """
         _check("target", target)
         stack = self.decoder
-        asking, answering = all_positions(
-            target.shape[1], target.device, keep=keep, cache=caches[0] if caches else None
-        )
-        x = self.dropout(stack.position.at_input(self.embedding(self.tokens(target)), asking))
-        bias = stack.position.at_scores(asking, answering)
+        count, device, first = target.shape[1], target.device, caches[0] if caches else None
+        where = positions(count, device, keep=keep, cache=first)
+        x = self.dropout(stack.position.at_input(self.embedding(self.tokens(target)), where))
+        bias = stack.position.bias(count, device, keep=keep, cache=first)
         mask = Mask(causal=True, keep=keep, bias=bias, bias_forbids=False)
         return stack.finished(
             stack.layers(x, mask=mask, memory=memory.states, memory_mask=Mask(keep=memory.keep), caches=caches)

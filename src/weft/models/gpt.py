@@ -28,8 +28,8 @@ from weft.blocks import (
     PreNorm,
     QKNorm,
     TransformerLayer,
-    all_positions,
     chain,
+    positions,
 )
 from weft.blocks.attention import SoftmaxConfig
 from weft.blocks.feedforward import PlainConfig
@@ -37,6 +37,7 @@ from weft.blocks.norm import LayerNormConfig, RMSNormConfig
 from weft.blocks.position import LearnedConfig, RotaryConfig
 from weft.config import Between, Share, Size
 from weft.errors import ShapeError
+from weft.models.attention_fits import check_attention
 from weft.models.base import ModelConfig
 
 
@@ -60,6 +61,10 @@ class GPTConfig(ModelConfig, kind="gpt"):
     zero_outputs: bool = True
     dropout: Share = 0.0
 
+    def check(self) -> None:
+        super().check()
+        check_attention(self.attention, self.position, writes=True)
+
     def build(self) -> GPT:
         return GPT(self)
 
@@ -78,18 +83,18 @@ class GPT(nn.Module):
         )
         self.embedding_norm = config.norm.build(width) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.layers = Layers(self._layer(head_width) for _ in range(config.depth))
+        self.layers = Layers(self._layer(number, head_width) for number in range(config.depth))
         self.norm = config.norm.build(width)
         self.head = nn.Linear(width, config.vocab_size, bias=False)
         if config.tied:
             self.head.weight = self.tokens.weight
         self._initialise()
 
-    def _layer(self, head_width: int) -> TransformerLayer:
+    def _layer(self, number: int, head_width: int) -> TransformerLayer:
         config = self.config
         qk_norm = QKNorm(head_width, learned=config.qk_norm == "learned") if config.qk_norm else None
         return TransformerLayer(
-            attention=config.attention.build(config.width, qk=chain(qk_norm, self.position.qk)),
+            attention=config.attention.for_layer(number).build(config.width, qk=chain(qk_norm, self.position.qk)),
             attention_residual=PreNorm(config.norm.build(config.width), dropout=config.dropout),
             feed_forward=config.feed_forward.build(config.width),
             feed_forward_residual=PreNorm(config.norm.build(config.width), dropout=config.dropout),
@@ -99,7 +104,7 @@ class GPT(nn.Module):
         """GPT-2's start (normal, 0.02, outputs scaled down by depth), or 1/√inputs with outputs at zero."""
         config = self.config
         for name, p in self.named_parameters():
-            if p.dim() < 2 or "norm" in name:
+            if p.dim() < 2 or "norm" in name or not p.requires_grad:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
                 continue
@@ -154,10 +159,10 @@ class GPT(nn.Module):
         if tokens.dim() != 2:
             raise ShapeError(f"tokens have shape {tuple(tokens.shape)}", expected="(B, T)")
         first = caches[0] if caches else None
-        asking, answering = all_positions(tokens.shape[1], tokens.device, keep=keep, cache=first)
-        x = self.position.at_input(self.tokens(tokens), asking)
+        count, device = tokens.shape[1], tokens.device
+        x = self.position.at_input(self.tokens(tokens), positions(count, device, keep=keep, cache=first))
         x = self.dropout(self.embedding_norm(x))
-        mask = Mask(causal=True, keep=keep, bias=self.position.at_scores(asking, answering))
+        mask = Mask(causal=True, keep=keep, bias=self.position.bias(count, device, keep=keep, cache=first))
         x = self.layers(x, mask=mask, caches=caches)
         return self.norm(x)
 

@@ -29,6 +29,7 @@ from weft.blocks.norm import RMSNormConfig
 from weft.blocks.position import RelativeConfig
 from weft.config import Between, Count, Share, Size
 from weft.errors import ConfigError
+from weft.models.attention_fits import check_attention
 from weft.models.base import ModelConfig
 from weft.models.encoder_decoder import EncoderDecoder, Stack
 
@@ -62,6 +63,7 @@ class T5Config(ModelConfig, kind="t5"):
 
     def check(self) -> None:
         super().check()
+        check_attention(self.attention, self.position, writes=True)
         if isinstance(self.position, RelativeConfig) and not self.position.two_way:
             raise ConfigError(
                 "position.two_way = False", expected="true: reading looks both ways, and writing only back by itself"
@@ -110,7 +112,7 @@ class T5(EncoderDecoder):
         config = self.config
         width, (_, head_width) = config.width, config.attention.sizes(config.width)
         for name, p in self.named_parameters():
-            if p.dim() < 2:
+            if p.dim() < 2 or not p.requires_grad:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
             elif name == "tokens.weight":
@@ -131,20 +133,21 @@ def _stack(config: T5Config, depth: int, *, writes: bool) -> Stack:
     position = chosen.build(width=config.width, heads=heads, head_width=head_width, max_length=config.max_length)
     return Stack(
         position=position,
-        layers=Layers(_layer(config, position, writes=writes) for _ in range(depth)),
+        layers=Layers(_layer(config, number, position, writes=writes) for number in range(depth)),
         norm=config.norm.build(config.width),
         dropout=config.dropout,
     )
 
 
-def _layer(config: T5Config, position: Position, *, writes: bool) -> TransformerLayer:
+def _layer(config: T5Config, number: int, position: Position, *, writes: bool) -> TransformerLayer:
     def residual() -> PreNorm:
         return PreNorm(config.norm.build(config.width), dropout=config.dropout)
 
+    attention = config.attention.for_layer(number)
     return TransformerLayer(
-        attention=config.attention.build(config.width, qk=position.qk),
+        attention=attention.build(config.width, qk=position.qk),
         attention_residual=residual(),
-        cross_attention=config.attention.build(config.width) if writes else None,
+        cross_attention=attention.for_memory().build(config.width) if writes else None,
         cross_residual=residual() if writes else None,
         feed_forward=config.feed_forward.build(config.width),
         feed_forward_residual=residual(),

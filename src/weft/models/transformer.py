@@ -28,12 +28,13 @@ from weft.blocks import (
     TransformerLayer,
     chain,
 )
-from weft.blocks.attention import SoftmaxConfig
+from weft.blocks.attention import HardConfig, SoftmaxConfig
 from weft.blocks.feedforward import PlainConfig
 from weft.blocks.norm import LayerNormConfig, RMSNormConfig
 from weft.blocks.position import ALiBiConfig, RelativeConfig, RotaryConfig, SinusoidalConfig
 from weft.config import Between, Count, Share, Size
 from weft.errors import ConfigError
+from weft.models.attention_fits import check_attention
 from weft.models.base import ModelConfig
 from weft.models.encoder_decoder import EncoderDecoder, MemoryFrom, Stack
 
@@ -70,6 +71,7 @@ class TransformerConfig(ModelConfig, kind="transformer"):
 
     def check(self) -> None:
         super().check()
+        check_attention(self.attention, self.position, writes=True)
         if self.memory == "same" and self.writing != self.depth:
             given = f"memory = same with {self.depth} reading and {self.writing} writing layers"
             raise ConfigError(given, expected="as many of both: each reads its own partner")
@@ -78,6 +80,9 @@ class TransformerConfig(ModelConfig, kind="transformer"):
                 f"memory = joint with position = {self.position.kind}",
                 expected="rotary, sinusoidal, learned or none: no distance leads from a target to a source",
             )
+        if self.memory == "joint" and not isinstance(self.attention, SoftmaxConfig | HardConfig):
+            given = f"memory = joint with attention.kind = {self.attention.kind}"
+            raise ConfigError(given, expected="softmax or hard: one table of the source and the target, and no places")
         if self.start >= self.vocab_size:
             raise ConfigError(f"start = {self.start}", expected=f"a token below {self.vocab_size}")
 
@@ -140,7 +145,7 @@ class Transformer(EncoderDecoder):
         position = chosen.build(width=config.width, heads=heads, head_width=head_width, max_length=config.max_length)
         return Stack(
             position=position,
-            layers=Layers(_layer(config, position, head_width, writes=writes) for _ in range(depth)),
+            layers=Layers(_layer(config, number, position, head_width, writes=writes) for number in range(depth)),
             norm=config.norm.build(config.width) if config.norm_first else nn.Identity(),
         )
 
@@ -148,7 +153,7 @@ class Transformer(EncoderDecoder):
         """The paper's scale of token vectors and Xavier's of maps; or 1/√inputs, and outputs of branches at zero."""
         config = self.config
         for name, p in self.named_parameters():
-            if p.dim() < 2 or "position" in name or "norm" in name:
+            if p.dim() < 2 or "position" in name or "norm" in name or not p.requires_grad:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
             elif name in ("tokens.weight", "source_tokens.weight"):
@@ -161,7 +166,9 @@ class Transformer(EncoderDecoder):
                 nn.init.uniform_(p, -math.sqrt(3 / p.shape[1]), math.sqrt(3 / p.shape[1]))
 
 
-def _layer(config: TransformerConfig, position: Position, head_width: int, *, writes: bool) -> TransformerLayer:
+def _layer(
+    config: TransformerConfig, number: int, position: Position, head_width: int, *, writes: bool
+) -> TransformerLayer:
     def residual() -> PreNorm | PostNorm:
         kind = PreNorm if config.norm_first else PostNorm
         return kind(config.norm.build(config.width), dropout=config.dropout)
@@ -169,12 +176,13 @@ def _layer(config: TransformerConfig, position: Position, head_width: int, *, wr
     def qk_norm() -> QKNorm | None:
         return QKNorm(head_width, learned=False) if config.qk_norm else None
 
+    attention = config.attention.for_layer(number)
     crosses = writes and config.memory != "joint"
     make = JointLayer if writes and not crosses else TransformerLayer
     return make(
-        attention=config.attention.build(config.width, qk=chain(qk_norm(), position.qk)),
+        attention=attention.build(config.width, qk=chain(qk_norm(), position.qk)),
         attention_residual=residual(),
-        cross_attention=config.attention.build(config.width, qk=qk_norm()) if crosses else None,
+        cross_attention=attention.for_memory().build(config.width, qk=qk_norm()) if crosses else None,
         cross_residual=residual() if crosses else None,
         feed_forward=config.feed_forward.build(config.width),
         feed_forward_residual=residual(),

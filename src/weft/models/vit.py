@@ -123,7 +123,7 @@ class ViT(PictureModel):
         last = "" if self.classes is None else f"classes.{len(self.classes) - 1}.weight"
         for name, p in self.named_parameters():
             inputs = p[0].numel() if p.dim() > 1 else 1
-            if p.dim() < 2:
+            if p.dim() < 2 or not p.requires_grad:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
             elif name.startswith("stem."):

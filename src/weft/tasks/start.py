@@ -44,20 +44,25 @@ class Start:
     def build(self, config: ModelConfig) -> nn.Module:
         """A model with these weights; its settings may differ (dropout, attention kind) as far as they fit.
 
-        Heads are exchanged: one that only the new model has begins fresh, one that only the old one had is left out.
+        Heads are exchanged, and what an attention kind has of its own (`lookup`): one that only the new model has
+        begins fresh, one that only the old one had is left out.
         """
+        shapes = config.shapes()
         weights = {name: tensor.clone() for name, tensor in self.weights.items()}
-        if config.heads:
-            shapes = config.shapes()
-            kept = {name for name, t in weights.items() if tuple(t.shape) == shapes.get(name)}
-            head = getattr(config, "head", None)
-            if head != getattr(self.model, "head", None) or getattr(head, "classes", 0) == 1:
-                # the same sizes, other classes; or numbers, which are learned by a deviation and mean of their own
-                kept = {name for name in kept if not name.startswith("classes.")}
-            weights = {name: t for name, t in weights.items() if name in kept or not name.startswith(config.heads)}
-            if any(name.startswith(config.heads) and name not in kept for name in shapes):
-                fresh = {name: p.detach() for name, p in config.build().named_parameters()}
-                weights |= {name: fresh[name] for name in shapes if name.startswith(config.heads) and name not in kept}
+        kept = {name for name, t in weights.items() if tuple(t.shape) == shapes.get(name)}
+        head = getattr(config, "head", None)
+        if head != getattr(self.model, "head", None) or getattr(head, "classes", 0) == 1:
+            # the same sizes, other classes; or numbers, which are learned by a deviation and mean of their own
+            kept = {name for name in kept if not name.startswith("classes.")}
+
+        def is_exchanged(name: str) -> bool:
+            return name.startswith(config.heads) or ".lookup." in name
+
+        weights = {name: t for name, t in weights.items() if name in kept or not is_exchanged(name)}
+        missing = [name for name in shapes if is_exchanged(name) and name not in kept]
+        if missing:
+            fresh = {name: p.detach() for name, p in config.build().named_parameters()}
+            weights |= {name: fresh[name] for name in missing}
         try:
             return config.with_weights(weights)
         except WeightsError as error:

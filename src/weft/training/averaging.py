@@ -30,7 +30,7 @@ class Averaging:
         if self.count < 2:
             yield
             return
-        params = dict(self.model.named_parameters())
+        params = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         now = {name: p.detach().clone() for name, p in params.items()}
         self.kept = [*self.kept, now][-self.count :]
         with torch.no_grad():
@@ -49,7 +49,7 @@ class Averaging:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse."""
-        params = dict(self.model.named_parameters())
+        params = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         count = len(tensors) // max(1, len(params))
         expected = {f"{place}/{name}": p for place in range(count) for name, p in params.items()}
         if tensors.keys() != expected.keys() or any(tensors[name].shape != p.shape for name, p in expected.items()):

@@ -207,7 +207,30 @@ class Mixer(Protocol):
 
 
 class AttentionConfig(Choice):
-    """Which attention, by its kind: `AttentionConfig.menu` lists them, `.build(width)` makes the module."""
+    """Which attention, by its kind: `AttentionConfig.menu` lists them, `.build(width)` makes the module.
+
+    A list of kinds takes turns through the depth: a model asks `for_layer` before it builds one.
+    """
+
+    several = "alternating"
+
+    @property
+    def writes(self) -> bool:
+        """Whether it can be kept from looking ahead, as a model that writes must be."""
+        return True
+
+    @property
+    def takes_bias(self) -> bool:
+        """Whether it has scores, to which positions such as ALiBi and relative ones could be added."""
+        return True
+
+    def seen(self, length: int, width: int, *, causal: bool) -> float:
+        """With how many keys a query of a stream of this width is compared, on average: what it costs."""
+        return length / (2 if causal else 1)
+
+    def for_memory(self) -> AttentionConfig:
+        """The settings for reading another stream, where places in this one mean nothing."""
+        return self
 
     def for_layer(self, number: int) -> AttentionConfig:
         """The settings in the layer of this number, from 0: a kind may look elsewhere in every second one."""
@@ -226,7 +249,7 @@ class AttentionConfig(Choice):
         raise UnsupportedError(f"attention kind {self.kind!r} does not exist without its learned maps")
 
 
-def spread(kv: Float[Tensor, "B G S K"], heads: int) -> Float[Tensor, "B H S K"]:
+def spread(kv: Float[Tensor, "B G *rest"], heads: int) -> Float[Tensor, "B H *rest"]:
     """Each key/value head once for every query head that reads it."""
     groups = kv.shape[1]
     return kv if groups == heads else kv.repeat_interleave(heads // groups, dim=1)

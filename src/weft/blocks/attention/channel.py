@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Heads, Keys, Lookup, Mask, Queries, Values, spread
 from weft.blocks.attention.heads import Attention, width_of_head
-from weft.blocks.attention.softmax import inverse_temperature, softargmax, wide
+from weft.blocks.attention.softmax import SoftmaxConfig, inverse_temperature, softargmax, wide
 from weft.blocks.cache import Cache
 from weft.config import Amount, Share, Size
 from weft.errors import UnsupportedError
@@ -80,6 +80,20 @@ class ChannelConfig(AttentionConfig, kind="channel"):
     bias: bool = True
     beta: Amount | None = None
     dropout: Share = 0.0
+
+    @property
+    def writes(self) -> bool:
+        return False
+
+    @property
+    def takes_bias(self) -> bool:
+        return False
+
+    def seen(self, length: int, width: int, *, causal: bool) -> float:
+        return float(self.sizes(width)[1])
+
+    def for_memory(self) -> SoftmaxConfig:
+        return SoftmaxConfig(heads=self.heads, bias=self.bias)
 
     def build(self, width: int, *, qk: nn.Module | None = None) -> Attention:
         return Attention(width, heads=self.sizes(width)[0], bias=self.bias, qk=qk, lookup=self.lookup())

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Lookup, Mask, Stream
-from weft.blocks.cache import Cache, JointCache, KeyValueCache, positions
+from weft.blocks.cache import Cache, JointCache, KeyValueCache, SumCache, positions
 from weft.blocks.unpadded import Unpadded
 from weft.config import Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
+
+MemoryCache = KeyValueCache | SumCache  # what a memory is read into once
 
 
 class Attention(nn.Module):
@@ -63,7 +65,7 @@ class Attention(nn.Module):
         self, x: Stream, memory: Tensor | None = None, *, mask: Mask = EVERYTHING, cache: Cache | None = None
     ) -> Stream:
         self._check(x, memory, mask, cache)
-        if memory is not None and isinstance(cache, KeyValueCache) and cache.length:  # read once, in an earlier call
+        if memory is not None and isinstance(cache, MemoryCache) and cache.length:  # read once, in an earlier call
             return self._ask_again(x, mask, cache)
         if mask.keep is not None:  # whatever stands in the padding must not reach a product, not even NaN
             padding = ~mask.keep[..., None]
@@ -83,7 +85,7 @@ class Attention(nn.Module):
             return self._join(self._text_by_text(query, key, value, mask, mask.unpadded))
         return self._join(self.lookup(query, key, value, mask))
 
-    def _ask_again(self, x: Tensor, mask: Mask, cache: KeyValueCache) -> Tensor:
+    def _ask_again(self, x: Tensor, mask: Mask, cache: MemoryCache) -> Tensor:
         """The memory's keys and values are in the cache. Neighbouring rows of the stream may share one of its rows,
         as the beams of a search do: they ask side by side, and nothing is copied for them."""
         query = self._heads(self.query(x), self.heads)
@@ -147,7 +149,7 @@ class Attention(nn.Module):
         if memory is not None:
             self._check_reads_memory()
         source = x if memory is None else memory
-        shared = isinstance(cache, KeyValueCache) and cache.length and x.shape[0] % source.shape[0] == 0
+        shared = isinstance(cache, MemoryCache) and cache.length and x.shape[0] % source.shape[0] == 0
         if source.shape[0] != x.shape[0] and not shared:
             raise ShapeError(f"memory has {source.shape[0]} rows", expected=f"{x.shape[0]}, as x has")
         if mask.keep is not None and mask.keep.shape != source.shape[:2]:

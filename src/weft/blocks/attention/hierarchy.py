@@ -89,6 +89,17 @@ class HierarchyConfig(HeadsConfig, kind="hierarchy"):
     beta: Amount | None = None
     dropout: Share = 0.0
 
+    @property
+    def writes(self) -> bool:
+        return False
+
+    @property
+    def takes_bias(self) -> bool:
+        return False
+
+    def seen(self, length: int, width: int, *, causal: bool) -> float:
+        return 2.0 * self.summaries
+
     def lookup_for(self, width: int) -> HierarchyLookup:
         heads, head_width = self.sizes(width)
         return HierarchyLookup(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from weft.blocks.attention.base import EVERYTHING, Grid, Heads, Keys, Lookup, Mask, Queries, Values, Weights
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import SoftmaxLookup
+from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup
 from weft.blocks.cache import positions
 from weft.config import Amount, Count, Share, Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
@@ -160,6 +160,12 @@ class WindowConfig(HeadsConfig, kind="window"):
         if not self.alternate or number % 2 == 0:
             return self
         return replace(self, shift=(self.shift + self.window // 2) % self.window)
+
+    def seen(self, length: int, width: int, *, causal: bool) -> float:
+        return float(min(length, self.window))
+
+    def for_memory(self) -> SoftmaxConfig:
+        return SoftmaxConfig(**{name: value for name, value in self.changed().items() if hasattr(SoftmaxConfig, name)})
 
     def lookup(self) -> WindowLookup:
         return WindowLookup(window=self.window, shift=self.shift, beta=self.beta, dropout=self.dropout)

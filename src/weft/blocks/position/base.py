@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from weft.blocks.cache import Cache, all_positions
 from weft.config import Choice
 
 
@@ -27,6 +29,19 @@ class Position(nn.Module):
         self, asking: Int[Tensor, "*rows T"], answering: Int[Tensor, "*rows S"]
     ) -> Float[Tensor, "R H T S"] | None:
         return None
+
+    def bias(
+        self,
+        count: int,
+        device: torch.device,
+        *,
+        keep: Bool[Tensor, "B T"] | None = None,
+        cache: Cache | None = None,
+    ) -> Float[Tensor, "R H T S"] | None:
+        """`at_scores` for the next tokens and all that are remembered; those are asked for only if it is needed."""
+        if type(self).at_scores is Position.at_scores:
+            return None
+        return self.at_scores(*all_positions(count, device, keep=keep, cache=cache))
 
 
 class PositionConfig(Choice):

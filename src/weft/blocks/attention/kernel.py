@@ -1,0 +1,222 @@
+"""Kernel attention: weights are products of features, φ(q)·φ(k), so keys and values can be summed before anyone asks.
+
+    Σₖ φ(q)·φ(k) v / Σₖ φ(q)·φ(k)  =  φ(q)·(Σₖ φ(k) vᵀ) / φ(q)·(Σₖ φ(k))
+
+(Katharopoulos et al. 2020, "Transformers are RNNs".) The two sums are all that is remembered of a text, however long:
+time and memory grow with the length, and the next token costs the same at any place. Without the future, the row is cut
+into chunks: inside a chunk pairs are computed, and what came before is one sum for each chunk.
+
+A kind says what φ is. Features may be so large or small that only their logarithm can be told: `scale` is that part of
+it, one number for each key, and sums are kept relative to the largest so far, which never looks ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
+from weft.blocks.attention.heads import HeadsConfig
+from weft.blocks.attention.softmax import softargmax, wide
+from weft.blocks.cache import Cache, SumCache
+from weft.errors import UnsupportedError
+
+CHUNK = 128  # positions whose pairs are computed at once
+Features = Float[Tensor, "B H T F"]
+Scales = Float[Tensor, "B H T"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What is remembered of the keys read so far: Σ φ(k) [v, 1] · exp(−top), and top, the largest scale of them."""
+
+    table: Float[Tensor, "B G F W"]
+    top: Float[Tensor, "B G"]
+
+    def for_heads(self, heads: int) -> Sums:
+        """Each group's once for every query head that reads it."""
+        return Sums(spread(self.table, heads), spread(self.top, heads))
+
+
+class KernelLookup(Lookup):
+    """φ(q)·φ(k) as weights, divided by their sum. Subclasses say what `features` are.
+
+    Causal or not, with padding, with a cache of constant size. With `allow` the table of all pairs is computed; a bias
+    is refused, because there are no scores that it could be added to.
+    """
+
+    def features(self, x: Queries | Keys) -> tuple[Features, Scales | None]:
+        """φ(x)·exp(−scale), at least 0, and the scale (None: 0)."""
+        raise UnsupportedError(f"{type(self).__name__} does not say what its features are")
+
+    def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
+        self._check(mask)
+        if mask.allow is not None or (mask.causal and query.shape[2] > key.shape[2]):
+            return self.weights(query, key, mask) @ spread(value, query.shape[1])
+        return self._attend(query, key, value, mask, None)[0]
+
+    def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
+        self._check(mask)
+        (asked, _), (found, scale) = self.features(wide(query)), self.features(wide(key))
+        scores = (asked @ spread(found, query.shape[1]).mT).log()
+        if scale is not None:
+            scores = scores + spread(scale, query.shape[1])[:, :, None]
+        return softargmax(scores, 1.0, mask.allowed(query.shape[2], key.shape[2], query.device)).to(query.dtype)
+
+    def new_cache(self, capacity: int | None = None) -> Cache:
+        return SumCache()
+
+    def recall(self, query: Queries, key: Tensor | None, value: Tensor | None, mask: Mask, cache: Cache) -> Heads:
+        self._check(mask)
+        if not isinstance(cache, SumCache):
+            raise UnsupportedError(f"a {type(cache).__name__} was given", expected="this module's own new_cache()")
+        if mask.allow is not None:
+            raise UnsupportedError(
+                "Mask allow with a cache: what was read is one sum", expected="causal and keep alone"
+            )
+        before = None if cache.sums is None else Sums(*cache.sums)
+        if key is None or value is None:
+            assert before is not None
+            asked, _ = self.features(wide(query))
+            return _divided(asked @ before.for_heads(query.shape[1]).table).to(query.dtype)
+        found, sums = self._attend(query, key, value, mask, before)
+        cache.add((sums.table, sums.top), key.shape[2], mask.keep)
+        return found
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None) -> tuple[Heads, Sums]:
+        """What each query receives, and the sums with these keys in them."""
+        heads = query.shape[1]
+        (asked, _), (known, scale) = self.features(wide(query)), self.features(wide(key))
+        if mask.keep is not None:
+            known = known.masked_fill(~mask.keep[:, None, :, None], 0.0)
+            scale = None if scale is None else scale.masked_fill(~mask.keep[:, None], -torch.inf)
+        ones = torch.ones_like(value[..., :1], dtype=known.dtype)
+        table = torch.cat([wide(value), ones], -1)  # the sum of weights is found as one more channel
+        past = key.shape[2] - query.shape[2] if mask.causal and before is None else 0
+        if past > 0 or not mask.causal:
+            cut = past if mask.causal else key.shape[2]
+            before = _added(before, known[:, :, :cut], table[:, :, :cut], None if scale is None else scale[..., :cut])
+            known, table = known[:, :, cut:], table[:, :, cut:]
+            scale = None if scale is None else scale[..., cut:]
+        if not mask.causal:
+            assert before is not None
+            return _divided(asked @ before.for_heads(heads).table).to(query.dtype), before
+        found, after = _causal(asked, known, table, scale, before)
+        return _divided(found).to(query.dtype), after
+
+    def _check(self, mask: Mask) -> None:
+        if mask.bias is not None:
+            given = f"Mask bias with {type(self).__name__}: its weights are products of features, not of scores"
+            raise UnsupportedError(given, expected="positions that turn queries and keys, or add to the stream: rotary")
+
+
+def _divided(sums: Float[Tensor, "B H T W"]) -> Float[Tensor, "B H T V"]:
+    """Sums of weighted values by the sum of the weights, which is the last channel; 0 where nothing was seen."""
+    values, total = sums[..., :-1], sums[..., -1:]
+    return values / total.masked_fill(total == 0, 1.0)
+
+
+def _added(before: Sums | None, known: Tensor, table: Tensor, scale: Tensor | None) -> Sums:
+    """The sums with more keys in them."""
+    if scale is None:
+        more = known.mT @ table
+        old = before.table if before is not None else None
+        return Sums(more if old is None else old + more, more.new_zeros(more.shape[:2]))
+    top = scale.amax(-1) if before is None else torch.maximum(before.top, scale.amax(-1))
+    finite = top.masked_fill(top == -torch.inf, 0.0)
+    more = (known * (scale - finite[..., None]).exp()[..., None]).mT @ table
+    if before is not None:
+        more = more + before.table * (before.top - finite).exp()[..., None, None]
+    return Sums(more, top)
+
+
+def _causal(
+    asked: Features, known: Tensor, table: Tensor, scale: Tensor | None, before: Sums | None
+) -> tuple[Float[Tensor, "B H T W"], Sums]:
+    """Each query over the keys up to its own place, and the sums after all of them."""
+    heads, length = asked.shape[1], asked.shape[2]
+    chunk = min(CHUNK, length)
+    filling = -length % chunk  # the last chunk is filled up with keys that weigh nothing
+    asked, known, table = (_chunks(F.pad(t, (0, 0, 0, filling)), chunk) for t in (asked, known, table))
+    here = asked @ spread(known, heads).mT
+    if scale is None:
+        sums = known.mT @ table
+        start = torch.zeros_like(sums[:, :, :1]) if before is None else before.table[:, :, None]
+        states = torch.cat([start, sums], 2).cumsum(2)
+        past = asked @ spread(states[:, :, :-1], heads)
+        top = states.new_zeros(states.shape[:2])
+    else:
+        tops = _tops(_chunks(F.pad(scale, (0, filling), value=-torch.inf), chunk), before)
+        here = here * spread(tops.inside, heads)
+        states = _faded(known.mT @ (table * tops.at_end[..., None]), tops.fade, before)
+        past = asked @ spread(states[:, :, :-1], heads) * spread(tops.past, heads)[..., None]
+        top = tops.last
+    found = here.tril() @ spread(table, heads) + past
+    return found.flatten(2, 3)[:, :, :length], Sums(states[:, :, -1], top)
+
+
+def _chunks(x: Float[Tensor, "B H T *rest"], chunk: int) -> Float[Tensor, "B H N C *rest"]:
+    return x.reshape(*x.shape[:2], -1, chunk, *x.shape[3:])
+
+
+class _Tops(NamedTuple):
+    """Factors, at most 1, that make sums relative to the largest scale which the asking position has seen.
+
+    inside  (…, chunks, chunk, chunk) of a key for a query of its chunk
+    past    (…, chunks, chunk) of all that came before the chunk for a query in it
+    at_end  (…, chunks, chunk) of a key in the sum of its chunk
+    fade    (…, chunks) of all that came before the chunk in the sum after it
+    last    the largest scale of all
+    """
+
+    inside: Tensor
+    past: Tensor
+    at_end: Tensor
+    fade: Tensor
+    last: Tensor
+
+
+def _tops(scale: Float[Tensor, "B G N C"], before: Sums | None) -> _Tops:
+    nothing = scale.new_full(scale.shape[:2], -torch.inf)
+    start = nothing if before is None else before.top
+    running = torch.cummax(torch.cat([start[..., None], scale.flatten(2)], 2), 2).values
+    ends = running[:, :, :: scale.shape[3]]  # before the first chunk, and after each
+    finite = running.masked_fill(running == -torch.inf, 0.0)
+    own, after = _chunks(finite[:, :, 1:], scale.shape[3]), finite[:, :, scale.shape[3] :: scale.shape[3]]
+    return _Tops(
+        inside=(scale[..., None, :] - own[..., None]).clamp(max=0).exp(),  # those after the query are not used
+        past=(ends[:, :, :-1, None] - own).exp(),
+        at_end=(scale - after[..., None]).exp(),
+        fade=(ends[:, :, :-1] - after).exp(),
+        last=running[:, :, -1],
+    )
+
+
+def _faded(
+    sums: Float[Tensor, "B G N F W"], fade: Float[Tensor, "B G N"], before: Sums | None
+) -> Float[Tensor, "B G M F W"]:
+    """The state before the first chunk and after each: what was there fades as larger scales arrive."""
+    states = [torch.zeros_like(sums[:, :, 0]) if before is None else before.table]
+    for number in range(sums.shape[2]):
+        states.append(torch.addcmul(sums[:, :, number], states[-1], fade[:, :, number, None, None]))
+    return torch.stack(states, 2)
+
+
+class KernelConfig(HeadsConfig):
+    """The fields of every kind whose weights are products of features."""
+
+    def feature_count(self, width: int) -> int:
+        """How many features a query or key has in each head of a stream of this width."""
+        return self.sizes(width)[1]
+
+    def seen(self, length: int, width: int, *, causal: bool) -> float:
+        return float(self.feature_count(width) + min(CHUNK, length) * causal)  # a sum is read as so many keys would be
+
+    @property
+    def takes_bias(self) -> bool:
+        return False

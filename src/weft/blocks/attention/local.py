@@ -1,0 +1,80 @@
+"""Local attention: each position sees its neighbours, as a convolution does; without its future it is called banded.
+
+Child et al. 2019, "Generating Long Sequences with Sparse Transformers"; the banded layers of GPT-3 (Brown et al. 2020),
+the sliding window of Longformer (Beltagy et al. 2020). What is told travels further by `window` with every layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from weft.blocks.attention.base import Grid
+from weft.blocks.attention.pattern import Block, Pattern, PatternConfig
+from weft.config import Size
+
+BLOCK = 128  # queries in a tile: more waste keys at its corners, fewer waste calls
+
+
+@dataclass(frozen=True)
+class Local(Pattern):
+    """Places less than `window` apart."""
+
+    window: int
+
+    def sees(self, query: Tensor, key: Tensor) -> Tensor:
+        return (query - key).abs() < self.window
+
+    def blocks(self, first: int, length: int, causal: bool) -> Iterator[Block]:
+        for start in range(first, length, BLOCK):
+            stop = min(start + BLOCK, length)
+            last = stop if causal else min(stop + self.window - 1, length)
+            yield slice(start, stop), slice(max(0, start - self.window + 1), last)
+
+    def reach(self) -> int:
+        return self.window
+
+    def sees_all(self, length: int) -> bool:
+        return self.window >= length
+
+    def on(self, grid: Grid) -> Around:
+        return Around(self.window, grid.columns)
+
+
+@dataclass(frozen=True)
+class Around(Pattern):
+    """Places of a picture less than `window` rows and columns apart."""
+
+    window: int
+    columns: int
+
+    @property
+    def period(self) -> int:  # type: ignore[override]
+        return self.columns
+
+    def sees(self, query: Tensor, key: Tensor) -> Tensor:
+        rows = query // self.columns - key // self.columns
+        columns = query % self.columns - key % self.columns
+        return (rows.abs() < self.window) & (columns.abs() < self.window)
+
+    def sees_all(self, length: int) -> bool:
+        return self.window >= max(self.columns, length // self.columns)
+
+    def blocks(self, first: int, length: int, causal: bool) -> Iterator[Block]:
+        further = (self.window - 1) * self.columns
+        size = max(1, BLOCK // self.columns) * self.columns
+        for start in range(first, length, size):
+            stop = min(start + size, length)
+            above, below = start // self.columns * self.columns, -(-stop // self.columns) * self.columns
+            yield slice(start, stop), slice(max(0, above - further), stop if causal else min(below + further, length))
+
+
+class LocalConfig(PatternConfig, kind="local", aliases=("banded",)):
+    """Each position sees itself and `window` − 1 to each side; of a picture, so many rows and columns."""
+
+    window: Size = 256
+
+    def pattern(self) -> Local:
+        return Local(self.window)

@@ -1,0 +1,26 @@
+"""Whether an attention kind makes sense in a model: asked when settings are made, before any work is lost."""
+
+from __future__ import annotations
+
+from weft.blocks import AttentionConfig, PositionConfig
+from weft.blocks.position import ALiBiConfig, RelativeConfig
+from weft.errors import ConfigError
+
+
+def check_attention(attention: AttentionConfig, position: PositionConfig | None = None, *, writes: bool) -> None:
+    """Raise `ConfigError` for a kind that looks ahead in a model that writes, or has no scores to add positions to."""
+    if writes and not attention.writes:
+        raise ConfigError(
+            f"attention.kind = {attention.kind} in a model that writes: it sees the whole text at once",
+            expected=f"one of {', '.join(kinds(writes=True))}",
+        )
+    if isinstance(position, RelativeConfig | ALiBiConfig) and not attention.takes_bias:
+        raise ConfigError(
+            f"attention.kind = {attention.kind} with position.kind = {position.kind}: it has no scores to add that to",
+            expected="position.kind = rotary, sinusoidal, learned or none",
+        )
+
+
+def kinds(*, writes: bool) -> list[str]:
+    """The kinds that a model can have."""
+    return [kind for kind, config in AttentionConfig.menu.items() if config().writes or not writes]
