@@ -1,0 +1,79 @@
+"""Training with every attention kind, going on exactly after a crash, and taking weights from one kind to another."""
+
+import pytest
+import torch
+from table_setup import crash
+from training_setup import SMALL, digest, here, text
+
+import weft as library
+from weft.blocks import AttentionConfig
+from weft.training.trainer import Trainer
+
+KINDS = {
+    "local": ["window=3"],
+    "strided": ["stride=3"],
+    "union": ["of=local,global"],
+    "linear": [],
+    "random-features": ["features=8", "redraw=3"],
+    "softmax,local": [],
+}
+
+
+def changes(kind):
+    fields = [f"model.attention.kind={kind}", *(f"model.attention.{field}" for field in KINDS.get(kind, []))]
+    return [word for field in fields for word in ("--set", field)]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kinds")
+    (path / "text.txt").write_text(text(), encoding="utf-8")
+    here("train", "text.txt", "--tokenizer", "characters", "--steps", "8", "--out", "softmax", *SMALL, cwd=path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["local", "random-features"])
+def test_a_run_goes_on_exactly_after_it_was_stopped(desk, kind):
+    base = ["train", "text.txt", "--tokenizer", "characters", "--steps", "8", *SMALL, *changes(kind)]
+    base += ["--set", "training.checkpoint_every=4"]
+    here(*base, "--out", f"whole-{kind}", cwd=desk)
+    crash((Trainer, "_step", 6, True), *base, "--out", f"cut-{kind}", cwd=desk)
+    here("resume", f"cut-{kind}", cwd=desk)
+    assert digest(desk / f"cut-{kind}") == digest(desk / f"whole-{kind}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_move_between_kinds(desk, kind):
+    """What softmax attention has learned is what the other one begins with."""
+    out = "from-" + kind.replace(",", "-")
+    words = ["train", "text.txt", "--from", "softmax", "--steps", "1", "--out", out, *changes(kind)]
+    told = here(*words, "--set", "training.optimizer.learning_rate=0", cwd=desk)
+    assert told.returncode == 0
+    old, new = (dict(library.load(desk / name).model.named_parameters()) for name in ("softmax", out))
+    moved = [name for name in old if name.endswith("attention.query.weight")]
+    assert moved
+    for name in moved:
+        torch.testing.assert_close(new[name], old[name], atol=0.05, rtol=0)  # one step of the other rates at most
+    config = library.load(desk / out).model_config.attention
+    assert config.kind == AttentionConfig.pick(kind).kind
+
+
+def test_weights_come_back_to_softmax_from_a_kind_with_parameters_of_its_own(desk):
+    here("train", "text.txt", "--from", "softmax", "--steps", "1", "--out", "rf", *changes("random-features"), cwd=desk)
+    here("train", "text.txt", "--from", "rf", "--steps", "1", "--out", "back", *changes("softmax"), cwd=desk)
+    names = [name for name, _ in library.load(desk / "back").model.named_parameters()]
+    assert not any("lookup" in name for name in names)
+
+
+def test_a_kind_that_looks_ahead_is_refused_before_anything_is_done(desk):
+    told = here("train", "text.txt", "--out", "no", *SMALL, *changes("hierarchy"), cwd=desk, check=False)
+    assert told.returncode == 2 and "in a model that writes" in told.stderr and not (desk / "no").exists()
+
+
+def test_a_run_with_every_kind_writes(desk):
+    for kind in ("local", "linear"):
+        out = f"write-{kind}"
+        words = ["train", "text.txt", "--from", "softmax", "--steps", "1", "--out", out, *changes(kind)]
+        here(*words, cwd=desk)
+        told = here("generate", out, "the cat", "--max-tokens", "40", "--seed", "1", cwd=desk)
+        assert told.stdout.startswith("the cat") and len(told.stdout) > 30
