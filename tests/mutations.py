@@ -19,7 +19,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WRITING = [f"tests/generation/test_{name}.py" for name in ("generate", "sampling", "text_stream")]
 TESTS = {
-    "blocks": ["tests/blocks", "tests/conformance", "tests/parity/test_torch.py", "tests/analysis"],
+    "blocks": [
+        *(f"tests/blocks/test_{name}.py" for name in ("bad_input", "cache", "hard", "layer", "numbers", "positions")),
+        "tests/blocks/test_unpadded.py",
+        "tests/conformance",
+        "tests/parity/test_torch.py",
+        "tests/analysis/test_attention_maps.py",
+    ],
+    "patterns": ["tests/blocks/test_sparse_attention.py"],
+    "kernels": ["tests/blocks/test_kernel_attention.py"],
+    "fits": ["tests/models/test_attention_kinds.py"],
+    "moved": ["tests/training/test_attention_kinds.py"],
     "generation": WRITING,
     "tasks": ["tests/tasks/test_transfer.py"],
     "loops": ["tests/generation/test_packing.py"],  # these compile for some seconds
@@ -85,7 +95,9 @@ def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) ->
     return Mutant(f"{group}: {name}", file, old, new, package, suite)
 
 
-reading, translating, looking = (partial(grouped, group) for group in ("reading", "translating", "looking"))
+reading, translating, looking, seeing = (
+    partial(grouped, group) for group in ("reading", "translating", "looking", "seeing")
+)
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -123,9 +135,9 @@ MUTANTS = [
     Mutant("maps: the wrong weights are shown", SOFTMAX, "return softargmax(scores, beta, mask",
            "return softargmax(scores, 1.01 * beta, mask"),
     Mutant("maps: half precision products", SOFTMAX, "wide(query) @ wide(spread(key, query.shape[1]))", "query @ spread(key, query.shape[1])"),
-    Mutant("cache: written into while autograd holds it", "cache.py", "if torch.is_grad_enabled():", "if key.requires_grad:"),
+    Mutant("cache: written into while autograd holds it", "cache.py", "        if torch.is_grad_enabled():\n            self._key = key if", "        if key.requires_grad:\n            self._key = key if"),
     Mutant("cache: filled before the mask is checked", BASE, "mask.check(query.shape[0], query.shape[1], query.shape[2], answering, ignore_keep=True)", "pass"),
-    Mutant("cache: the memory is read every time", HEADS, "isinstance(cache, KeyValueCache) and cache.length:", "False:"),
+    Mutant("cache: the memory is read every time", HEADS, "if memory is not None and isinstance(cache, MemoryCache) and cache.length:", "if False:"),
     Mutant("padding: garbage in a stack", "layer.py", "x = x.masked_fill(~mask.keep[..., None], 0.0)", "pass"),
     Mutant("heads: key/value heads in the wrong order", BASE, "kv.repeat_interleave(heads // groups, dim=1)",
            "kv.repeat(1, heads // groups, 1, 1)"),
@@ -286,6 +298,36 @@ MUTANTS = [
     looking("a stage is counted as a layer", "training/freezing.py", 'places[name] = (int(match["stage"]), 0)', 'places[name] = (int(match["stage"]), 1)', "freezing"),
     looking("pixels of an export are not compared", "tasks/certificate.py", "if folder.preprocessing != exported.preprocessing:", "if False:", "moving"),
     looking("an import forgets its pixels", "tasks/transfer.py", 'origin["preprocessing"] = prepared.to_dict()', "pass", "moving"),
+    seeing("a window is one too wide", "blocks/attention/local.py", "return (query - key).abs() < self.window", "return (query - key).abs() <= self.window", "patterns"),
+    seeing("a tile has too few keys", "blocks/attention/local.py", "slice(max(0, start - self.window + 1), last)", "slice(max(0, start - self.window + 2), last)", "patterns"),
+    seeing("pairs of two parts count twice", "blocks/attention/pattern.py", "allowed = allowed & ~other.sees(asking, answering)", "pass", "patterns"),
+    seeing("tiles look ahead", "blocks/attention/pattern.py", "allowed = allowed & (answering <= asking)", "pass", "patterns"),
+    seeing("blocks of another phase are alike", "blocks/attention/pattern.py", "return asking.start - answering.start, phase,", "return asking.start - answering.start, 0,", "patterns"),
+    seeing("padding is not moved behind", "blocks/attention/pattern.py", "return (~keep).to(torch.uint8).argsort(dim=1, stable=True)", "return torch.arange(keep.shape[1], device=keep.device).expand(len(keep), -1)", "patterns"),
+    seeing("the running softmax does not fade", "blocks/attention/tiles.py", "found[:, :, asking] * fade + received", "found[:, :, asking] + received", "patterns"),
+    seeing("backward forgets the temperature", "blocks/attention/tiles.py", ".mul_(weights).mul_(tiling.beta)", ".mul_(weights)", "patterns"),
+    seeing("backward drops others", "blocks/attention/tiles.py", "used = tiling.dropped(weights, number)", "used = tiling.dropped(weights, number + 1)", "patterns"),
+    seeing("too much is forgotten", "blocks/cache.py", "dropped = self.length - self.reach - self.SPARE", "dropped = self.length - self.reach + 2", "patterns"),
+    seeing("forgotten tokens do not count", "blocks/cache.py", "return super().start + self.forgotten", "return super().start", "patterns"),
+    seeing("what is forgotten is rewound to", "blocks/cache.py", "(left < self.reach - 1)).any()", "(left < -1)).any()", "patterns"),
+    seeing("learned tokens read padding", "blocks/attention/pattern.py", "key, Mask(keep=mask.keep))", "key, Mask())", "patterns"),
+    seeing("a picture is a row", "blocks/attention/local.py", "columns = query % self.columns - key % self.columns", "columns = 0 * query - 0 * key", "patterns"),
+    seeing("chunks do not know the past", "blocks/attention/kernel.py", "start = torch.zeros_like(sums[:, :, :1]) if before is None else before.table[:, :, None]", "start = torch.zeros_like(sums[:, :, :1])", "kernels"),
+    seeing("a chunk looks ahead", "blocks/attention/kernel.py", "found = here.tril() @", "found = here @", "kernels"),
+    seeing("sums do not fade", "blocks/attention/kernel.py", "states[-1], fade[:, :, number, None, None]", "states[-1], torch.ones_like(fade[:, :, number, None, None])", "kernels"),
+    seeing("the past is not scaled", "blocks/attention/kernel.py", "past=(ends[:, :, :-1, None] - own).exp(),", "past=torch.ones_like(own),", "kernels"),
+    seeing("padding is summed", "blocks/attention/kernel.py", "known = known.masked_fill(~mask.keep[:, None, :, None], 0.0)", "pass", "kernels"),
+    seeing("features are biased", "blocks/attention/random_features.py", "- scaled.square().sum(-1, keepdim=True) / 2", "- scaled.square().sum(-1, keepdim=True) / 3", "kernels"),
+    seeing("directions are not normal", "blocks/attention/random_features.py", "(square * lengths[:, None])[: count - first]", "(square * width**0.5)[: count - first]", "kernels"),
+    seeing("a temperature is taken twice", "blocks/attention/random_features.py", "inverse_temperature(self.beta, x) ** 0.5", "inverse_temperature(self.beta, x)", "kernels"),
+    seeing("features are redrawn in use", "blocks/attention/random_features.py", "if self.calls is not None and self.training:", "if self.calls is not None:", "kernels"),
+    seeing("a memory is summed again", "blocks/attention/heads.py", "if memory is not None and isinstance(cache, MemoryCache) and cache.length:", "if memory is not None and isinstance(cache, KeyValueCache) and cache.length:", "kernels"),
+    seeing("every layer is the first", "blocks/attention/alternating.py", "turn, place = divmod(number, len(self.of))", "turn, place = 0, 0", "fits"),
+    seeing("a kind loses its heads", "blocks/attention/alternating.py", "return chosen.override(shared).for_layer(turn)", "return chosen.for_layer(turn)", "fits"),
+    seeing("a model that writes looks ahead", "models/attention_fits.py", "if writes and not attention.writes:", "if False:", "fits"),
+    seeing("a memory is read by places", "models/transformer.py", "attention.for_memory().build(config.width, qk=qk_norm())", "attention.build(config.width, qk=qk_norm())", "fits"),
+    seeing("directions are drawn over", "models/gpt.py", '"norm" in name or not p.requires_grad:', '"norm" in name:', "fits"),
+    seeing("what a kind has of its own is looked for", "tasks/start.py", 'or ".lookup." in name', "or False", "moved"),
 ]  # fmt: skip
 
 
@@ -299,34 +341,44 @@ def pytest_exit_code(source: Path, tests: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False).returncode
 
 
-def try_mutant(mutant: Mutant | None) -> str:
-    """'killed', or what went wrong. Without a mutant: all these tests must pass on a plain copy."""
+def copied(folder: str) -> Path:
+    source = Path(folder) / "src"
+    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    return source
+
+
+def try_suite(name: str) -> str:
+    """All tests must pass on a plain copy: 'passed', or that they do not."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        if mutant is not None:
-            path = source / "weft" / mutant.package / mutant.file
-            text = path.read_text(encoding="utf-8")
-            if text.count(mutant.old) != 1:
-                return f"STALE: its line stands {text.count(mutant.old)} times in {mutant.file}"
-            path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        suites = TESTS.values() if mutant is None else [mutant.tests]
-        code = max(pytest_exit_code(source, tests) for tests in suites)
-    expected = PASSED if mutant is None else FAILED
-    return "killed" if code == expected else "SURVIVED" if code == PASSED else f"BROKEN (pytest exit code {code})"
+        return "passed" if pytest_exit_code(copied(folder), TESTS[name]) == PASSED else "FAILED"
+
+
+def try_mutant(mutant: Mutant) -> str:
+    """'killed', or what went wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = copied(folder)
+        path = source / "weft" / mutant.package / mutant.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(mutant.old) != 1:
+            return f"STALE: its line stands {text.count(mutant.old)} times in {mutant.file}"
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        code = pytest_exit_code(source, mutant.tests)
+    return "killed" if code == FAILED else "SURVIVED" if code == PASSED else f"BROKEN (pytest exit code {code})"
 
 
 def main() -> int:
     word = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen = [mutant for mutant in MUTANTS if word in mutant.name]
+    suites = [name for name, tests in TESTS.items() if any(mutant.tests == tests for mutant in chosen)]
     with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(try_mutant, [None, *chosen]))
-    if verdicts[0] != "killed":
-        print("the tests do not pass on the code as it is: nothing can be said about mutants")
+        plain, verdicts = pool.map(try_suite, suites), list(pool.map(try_mutant, chosen))
+    failed = [name for name, verdict in zip(suites, plain, strict=True) if verdict != "passed"]
+    if failed:
+        print(f"tests do not pass on the code as it is, so nothing is said about mutants: {', '.join(failed)}")
         return 1
-    for mutant, verdict in zip(chosen, verdicts[1:], strict=True):
+    for mutant, verdict in zip(chosen, verdicts, strict=True):
         print(f"{verdict:<10} {mutant.name}")
-    killed = verdicts[1:].count("killed")
+    killed = verdicts.count("killed")
     print(f"{killed} of {len(chosen)} mutants killed")
     return 0 if killed == len(chosen) and chosen else 1
 
