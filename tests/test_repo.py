@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "weft"
 FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
-    {"config", "weights", "errors", "lazy"},
+    {"errors", "menu", "toml"},
+    {"config", "weights", "lazy"},
     {"text", "images", "blocks"},
     {"data", "models"},
     {"objectives", "checkpoints", "cost"},

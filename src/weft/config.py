@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import math
 import tomllib
 import types
@@ -35,6 +34,8 @@ from typing import (
 )
 
 from weft.errors import ConfigError, did_you_mean
+from weft.menu import Menu
+from weft.toml import toml_lines
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class Config:
 
     def to_toml(self) -> str:
         """TOML text. TOML has no word for `None`: it is "none", and left out where it is the default."""
-        return "\n".join(_toml_lines(_speak_none(self), ())) + "\n"
+        return "\n".join(toml_lines(_speak_none(self))) + "\n"
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -188,24 +189,6 @@ class Config:
     def _switch(self, here: dict[str, Any]) -> Self:
         """Hook for `Choice`: take `kind` out of `here` and become that kind."""
         return self
-
-
-class Menu(dict[str, type]):
-    """The kinds of a choice; other spellings are understood, unknown ones are answered with a suggestion."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.what = what
-        self.aliases: dict[str, str] = {}
-
-    def __missing__(self, kind: str) -> type:
-        if kind in self.aliases:
-            return self[self.aliases[kind]]
-        raise ConfigError(f"unknown {self.what} kind {kind!r}", advice=did_you_mean(str(kind), [*self, *self.aliases]))
-
-    def find(self, kind: object) -> type:
-        """The class of a kind that came from a file and may be anything."""
-        return self[kind] if isinstance(kind, str) else self.__missing__(str(kind))
 
 
 class Choice(Config):
@@ -407,23 +390,3 @@ def _speak_none(config: Config) -> dict[str, Any]:
         elif value is None and _default(type(config), name) is not None:
             table[name] = "none"
     return table
-
-
-def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
-    lines = [f"{k} = {_toml_value(v)}" for k, v in table.items() if v is not None and not isinstance(v, dict)]
-    for name, inner in table.items():
-        if isinstance(inner, dict):
-            lines += ["", f"[{'.'.join((*path, name))}]", *_toml_lines(inner, (*path, name))]
-    return lines
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_toml_value(item) for item in value)}]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k} = {_toml_value(v)}" for k, v in value.items() if v is not None) + "}"
-    if isinstance(value, float) and not math.isfinite(value):
-        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
-    if isinstance(value, str):  # a JSON string is a TOML basic string, but for the one control character
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return json.dumps(value)
