@@ -29,6 +29,9 @@ TESTS = {
     "patterns": ["tests/blocks/test_sparse_attention.py"],
     "kernels": ["tests/blocks/test_kernel_attention.py"],
     "fits": ["tests/models/test_attention_kinds.py"],
+    "drawn": ["tests/analysis/test_patterns.py"],
+    "pictured": ["tests/report/test_patterns.py"],
+    "typed": ["tests/cli/test_attention.py"],
     "moved": ["tests/training/test_attention_kinds.py"],
     "generation": WRITING,
     "tasks": ["tests/tasks/test_transfer.py"],
@@ -327,6 +330,10 @@ MUTANTS = [
     seeing("a model that writes looks ahead", "models/attention_fits.py", "if writes and not attention.writes:", "if False:", "fits"),
     seeing("a memory is read by places", "models/transformer.py", "attention.for_memory().build(config.width, qk=qk_norm())", "attention.build(config.width, qk=qk_norm())", "fits"),
     seeing("directions are drawn over", "models/gpt.py", '"norm" in name or not p.requires_grad:', '"norm" in name:', "fits"),
+    seeing("askers are drawn as answerers", "analysis/patterns.py", "torch.cat(changed).T.numpy()", "torch.cat(changed).numpy()", "drawn"),
+    seeing("a choice is not known to be one draw", "analysis/patterns.py", "_known(_sides(here, length, seed + 1))", "_known(_sides(here, length, seed))", "drawn"),
+    seeing("a leak is drawn as future", "report/patterns.py", "np.triu(np.ones_like(seen), 1) & ~seen", "np.triu(np.ones_like(seen), 1)", "pictured"),
+    seeing("half blocks are upside down", "cli/attention.py", "for upper, lower in zip(cells[::2], cells[1::2], strict=True)", "for lower, upper in zip(cells[::2], cells[1::2], strict=True)", "typed"),
     seeing("what a kind has of its own is looked for", "tasks/start.py", 'or ".lookup." in name', "or False", "moved"),
 ]  # fmt: skip
 

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+import weft
 from weft.blocks import CAUSAL, AttentionConfig, Mask
 from weft.blocks.attention import SoftmaxLookup, kernel
 from weft.blocks.attention.random_features import directions
@@ -165,6 +166,15 @@ def test_softmax_weights_can_be_used_directly():
     for mask in (Mask(), CAUSAL):
         gap = (close(x, mask=mask) - exact(x, mask=mask)).square().mean().sqrt()
         assert gap < 0.05 * exact(x, mask=mask).square().mean().sqrt()
+
+
+def test_random_features_need_no_maps():
+    q = 0.3 * random(20, 8)
+    estimate = weft.attention(q, q, q, kind="random-features")
+    assert estimate.shape == q.shape
+    assert (estimate - weft.attention(q, q, q)).abs().max() < (q - q.mean(0)).abs().max()
+    same = AttentionConfig.pick({"kind": "random-features", "features": 3000})
+    torch.testing.assert_close(weft.attention(q, q, q, kind=same), weft.attention(q, q, q), atol=0.02, rtol=0)
 
 
 def test_features_are_redrawn_after_so_many_calls_in_training_and_the_count_is_saved():

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from table_setup import crash
-from training_setup import SMALL, digest, here, text
 
 import weft as library
+from table_setup import crash
+from training_setup import SMALL, digest, here, text
 from weft.blocks import AttentionConfig
 from weft.training.trainer import Trainer
 

@@ -248,6 +248,10 @@ class AttentionConfig(Choice):
         """The kind without its maps, as `weft.attention` uses it."""
         raise UnsupportedError(f"attention kind {self.kind!r} does not exist without its learned maps")
 
+    def lookup_for_keys(self, key_width: int) -> Lookup:
+        """The same for keys of this width, which a kind may need to know."""
+        return self.lookup()
+
 
 def spread(kv: Float[Tensor, "B G *rest"], heads: int) -> Float[Tensor, "B H *rest"]:
     """Each key/value head once for every query head that reads it."""

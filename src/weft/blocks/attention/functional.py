@@ -36,7 +36,7 @@ def attention(
         key, value = key.masked_fill(padding, 0.0), value.masked_fill(padding, 0.0)
         query = query.masked_fill(padding, 0.0) if self_attention else query
     config = AttentionConfig.pick(kind).override({} if beta is None else {"beta": beta})
-    heads: Tensor = config.lookup().eval()(query, key, value, mask)
+    heads: Tensor = config.lookup_for_keys(key.shape[3]).eval()(query, key, value, mask)
     return heads if lead == 4 else heads[:, 0] if lead == 3 else heads[0, 0]
 
 

@@ -102,10 +102,14 @@ class RandomFeaturesConfig(KernelConfig, kind="random-features"):
         return replace(self, seed=self.seed + number)
 
     def lookup_for(self, width: int) -> RandomFeatureLookup:
-        _, head_width = self.sizes(width)
-        count = self.feature_count(width)
-        return RandomFeatureLookup(count=count, width=head_width, beta=self.beta, seed=self.seed, redraw=self.redraw)
+        return self.lookup_for_keys(self.sizes(width)[1])
+
+    def lookup_for_keys(self, key_width: int) -> RandomFeatureLookup:
+        count = self._count(key_width)
+        return RandomFeatureLookup(count=count, width=key_width, beta=self.beta, seed=self.seed, redraw=self.redraw)
 
     def feature_count(self, width: int) -> int:
-        _, head_width = self.sizes(width)
-        return self.features or max(8, round(2 * head_width * math.log(head_width)))
+        return self._count(self.sizes(width)[1])
+
+    def _count(self, key_width: int) -> int:
+        return self.features or max(8, round(2 * key_width * math.log(key_width)))
