@@ -37,7 +37,25 @@ CASES = {
     "window of a picture": ({"kind": "window", "window": 5}, lambda side: Mask(grid=Grid(side, side))),
     "hierarchy": ({"kind": "hierarchy"}, lambda side: EVERYTHING),
     "channel": ({"kind": "channel"}, lambda side: EVERYTHING),
+    "local": ({"kind": "local", "window": 5}, lambda side: EVERYTHING),
+    "local, causal": ({"kind": "local", "window": 5}, lambda side: CAUSAL),
+    "local in a picture": ({"kind": "local", "window": 2}, lambda side: Mask(grid=Grid(side, side))),
+    "local, padded": ({"kind": "local", "window": 5}, lambda side: Mask(causal=True, keep=padded(side))),
+    "dilated": ({"kind": "dilated", "window": 3, "dilation": 4}, lambda side: CAUSAL),
+    "global": ({"kind": "global", "tokens": 2}, lambda side: EVERYTHING),
+    "learned": ({"kind": "global", "learned": 2}, lambda side: EVERYTHING),
+    "union": ({"kind": "union", "of": [{"kind": "local", "window": 5}, "global"]}, lambda side: CAUSAL),
+    "linear": ({"kind": "linear"}, lambda side: EVERYTHING),
+    "linear, causal": ({"kind": "linear"}, lambda side: CAUSAL),
+    "linear, padded": ({"kind": "linear"}, lambda side: Mask(causal=True, keep=padded(side))),
+    "random features, causal": ({"kind": "random-features", "features": 8}, lambda side: CAUSAL),
 }
+
+
+def padded(side):
+    keep = torch.ones(1, side * side, dtype=torch.bool)
+    keep[:, :5] = False
+    return keep
 
 
 @pytest.mark.parametrize("case", CASES)

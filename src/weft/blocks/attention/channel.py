@@ -93,7 +93,7 @@ class ChannelConfig(AttentionConfig, kind="channel"):
         return float(self.sizes(width)[1])
 
     def for_memory(self) -> SoftmaxConfig:
-        return SoftmaxConfig(heads=self.heads, bias=self.bias)
+        return SoftmaxConfig.like(self)
 
     def build(self, width: int, *, qk: nn.Module | None = None) -> Attention:
         return Attention(width, heads=self.sizes(width)[0], bias=self.bias, qk=qk, lookup=self.lookup())

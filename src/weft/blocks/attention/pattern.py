@@ -302,7 +302,7 @@ class PatternConfig(HeadsConfig):
         raise UnsupportedError(f"attention kind {self.kind!r} has no pattern of its own")
 
     def for_memory(self) -> SoftmaxConfig:
-        return SoftmaxConfig(**{name: value for name, value in self.changed().items() if hasattr(SoftmaxConfig, name)})
+        return SoftmaxConfig.like(self)
 
     @property
     def learned(self) -> int:

@@ -10,7 +10,18 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
+from weft.blocks.attention.base import (
+    EVERYTHING,
+    AttentionConfig,
+    Heads,
+    Keys,
+    Lookup,
+    Mask,
+    Queries,
+    Values,
+    Weights,
+    spread,
+)
 from weft.blocks.attention.heads import HeadsConfig
 from weft.config import Amount, Share
 from weft.errors import ConfigError, UnsupportedError
@@ -145,3 +156,8 @@ class SoftmaxConfig(HeadsConfig, kind="softmax", aliases=("full",)):
 
     def lookup(self) -> SoftmaxLookup:
         return SoftmaxLookup(beta=self.beta, dropout=self.dropout)
+
+    @classmethod
+    def like(cls, other: AttentionConfig) -> SoftmaxConfig:
+        """With the heads, widths and temperature of another kind."""
+        return cls(**{name: value for name, value in other.changed().items() if name in cls.__dataclass_fields__})

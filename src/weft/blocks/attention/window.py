@@ -165,7 +165,7 @@ class WindowConfig(HeadsConfig, kind="window"):
         return float(min(length, self.window))
 
     def for_memory(self) -> SoftmaxConfig:
-        return SoftmaxConfig(**{name: value for name, value in self.changed().items() if hasattr(SoftmaxConfig, name)})
+        return SoftmaxConfig.like(self)
 
     def lookup(self) -> WindowLookup:
         return WindowLookup(window=self.window, shift=self.shift, beta=self.beta, dropout=self.dropout)
