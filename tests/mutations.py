@@ -32,6 +32,8 @@ TESTS = {
     "drawn": ["tests/analysis/test_patterns.py"],
     "pictured": ["tests/report/test_patterns.py"],
     "typed": ["tests/cli/test_attention.py"],
+    "compare": ["tests/compare/test_compare.py"],
+    "compared": ["tests/compare/test_page.py", "tests/compare/test_variants.py"],
     "moved": ["tests/training/test_attention_kinds.py"],
     "generation": WRITING,
     "tasks": ["tests/tasks/test_transfer.py"],
@@ -334,6 +336,12 @@ MUTANTS = [
     seeing("a choice is not known to be one draw", "analysis/patterns.py", "_known(_sides(here, length, seed + 1))", "_known(_sides(here, length, seed))", "drawn"),
     seeing("a leak is drawn as future", "report/patterns.py", "np.triu(np.ones_like(seen), 1) & ~seen", "np.triu(np.ones_like(seen), 1)", "pictured"),
     seeing("half blocks are upside down", "cli/attention.py", "for upper, lower in zip(cells[::2], cells[1::2], strict=True)", "for lower, upper in zip(cells[::2], cells[1::2], strict=True)", "typed"),
+    seeing("sizes are planned anew for each", "compare/planning.py", "_with(request.recipe, self.shared | (known or {}))", "_with(request.recipe, self.shared)", "compare"),
+    seeing("each has a tokenizer of its own", "compare/planning.py", "if config.tokenizer is not None and not any(", "if False and not any(", "compare"),
+    seeing("other data are compared", "compare/child.py", 'if run.read_config()["data"]["fingerprint"] != order.fingerprint:', "if False:", "compare"),
+    seeing("a finished run is trained again", "compare/session.py", 'return bool(order.reason) or read_outcome(self.folder(order)).get("done") is True', "return bool(order.reason)", "compare"),
+    seeing("the worst is best", "compare/rows.py", "sign = -1 if METRICS[metric] else 1", "sign = 1", "compared"),
+    seeing("two variants share a folder", "compare/variants.py", "while name.casefold() in taken:", "while name in taken:", "compared"),
     seeing("what a kind has of its own is looked for", "tasks/start.py", 'or ".lookup." in name', "or False", "moved"),
 ]  # fmt: skip
 

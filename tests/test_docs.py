@@ -99,7 +99,7 @@ PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, whi
 
 def small(words):
     """A training command at a scale for tests: a few steps of a tiny model instead of minutes."""
-    if words[0] not in ("train", "resume"):
+    if words[0] not in ("train", "resume", "compare") or "--resume" in words:
         return words
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
     if words[0] == "resume":

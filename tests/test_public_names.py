@@ -18,6 +18,7 @@ MODULES = [
     "weft.data",
     "weft.models",
     "weft.objectives",
+    "weft.compare",
     "weft.checkpoints",
     "weft.cost",
     "weft.training",

@@ -34,7 +34,19 @@ _HOME = {
 __all__ = ["AttentionConfig", "Mask", "Run", "WeftError", "attention", "capture", "load", "train"]
 
 
-_PACKAGES = ("analysis", "blocks", "config", "data", "errors", "models", "tasks", "text", "training", "weights")
+_PACKAGES = (
+    "analysis",
+    "blocks",
+    "compare",
+    "config",
+    "data",
+    "errors",
+    "models",
+    "tasks",
+    "text",
+    "training",
+    "weights",
+)
 
 
 def __getattr__(name: str) -> Any:

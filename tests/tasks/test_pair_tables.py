@@ -12,7 +12,7 @@ from weft.errors import ConfigError, DataError
 from weft.tasks.pair_tables import PairConfig, check_same, open_pairs, read_pair_data
 from weft.tasks.request import make_request
 from weft.tasks.sources import task_of
-from weft.tasks.training import _paths
+from weft.tasks.training import paths_of
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -303,18 +303,18 @@ def test_pairs_from_python(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("weft.tasks.training.cache_folder", lambda: tmp_path / "cache")
     rows = reversals(20)
-    data = read_pair_data(config(*_paths(rows, "translate")))
+    data = read_pair_data(config(*paths_of(rows, "translate")))
     assert everything(data) == sorted(rows) and (data.config.source, data.config.target) == ("source", "target")
     frame = Frame(en=[a for a, _ in rows] + ["no target"], de=[b for _, b in rows] + [float("nan")])
-    data = read_pair_data(config(*_paths(frame, "translate")))
+    data = read_pair_data(config(*paths_of(frame, "translate")))
     assert everything(data) == sorted(rows) and "left out: 1" in data.warnings[0]
     paths = write_parallel(tmp_path)
-    assert _paths(paths, "translate") == tuple(map(str, paths)) == _paths([*map(str, paths)], "translate")
+    assert paths_of(paths, "translate") == tuple(map(str, paths)) == paths_of([*map(str, paths)], "translate")
     with pytest.raises(ConfigError, match=r"\(source, target\) tuples"):
-        _paths(["a text", "another"], "translate")
+        paths_of(["a text", "another"], "translate")
     with pytest.raises(ConfigError, match=r"a tuple of 3\nexpected \(source, target\)"):
-        _paths([("a", "b", "c")], "translate")
-    labelled = json.loads(Path(_paths([("a", "b")])[0]).read_text())
+        paths_of([("a", "b", "c")], "translate")
+    labelled = json.loads(Path(paths_of([("a", "b")])[0]).read_text())
     assert labelled == {"text": "a", "label": "b"}, "without the word, the second is a label"
 
 

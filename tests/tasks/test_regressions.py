@@ -17,17 +17,17 @@ from weft.models import BERTConfig
 from weft.tasks.filled import with_words
 from weft.tasks.sources import task_of
 from weft.tasks.tables import TableConfig, read_tables
-from weft.tasks.training import _paths
+from weft.tasks.training import paths_of
 
 
 def test_a_list_of_texts_of_any_length_is_written_down(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path))
     for text in ("a long text " * 60, "x" * 300, "two\nlines", "nul \0 byte"):
-        (path,) = _paths([text])
+        (path,) = paths_of([text])
         with open(path, encoding="utf-8", newline="") as file:
             assert file.read() == text
     with pytest.raises(ConfigError, match="other things than texts"):
-        _paths([["a list", "in a list"]])
+        paths_of([["a list", "in a list"]])
 
 
 def test_the_length_that_is_asked_for_is_read(tmp_path):

@@ -11,7 +11,21 @@ from typing import Annotated
 import typer
 
 from weft import __version__
-from weft.cli import check, classify, doctor, embed, fill, generate, runs, tour, train, transfer, translate
+from weft.cli import (
+    attention,
+    check,
+    classify,
+    compare,
+    doctor,
+    embed,
+    fill,
+    generate,
+    runs,
+    tour,
+    train,
+    transfer,
+    translate,
+)
 from weft.cli.several import SeveralFiles
 from weft.errors import WeftError
 
@@ -31,6 +45,8 @@ app.command()(classify.classify)
 app.command()(translate.translate)
 app.command()(embed.embed)
 app.command()(train.evaluate)
+app.command(cls=SeveralFiles)(compare.compare)
+app.command(context_settings={"allow_extra_args": True})(attention.attention)
 app.command("import")(transfer.import_)
 app.command()(transfer.export)
 app.command(cls=SeveralFiles)(check.check)

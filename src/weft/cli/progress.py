@@ -64,6 +64,10 @@ class Reporter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """No bar is drawn any more; the next event may begin one."""
         self._end_bar()
 
     def __call__(self, event: dict[str, Any]) -> None:
@@ -127,7 +131,7 @@ class Reporter:
     def _plan(self, plan: dict[str, Any]) -> None:
         self.unit = {"classify": "texts", "fill": "answers"}.get(plan["task"], self.unit)
         self.unit = "pictures" if "size" in plan else self.unit
-        for line in plan_lines(plan):
+        for line in list(plan_lines(plan))["same_data" in plan :]:  # the first is about the data
             self.console.print(line)
 
     def _step(self, event: dict[str, Any]) -> None:
@@ -152,7 +156,8 @@ class Reporter:
                 self.console, "training", STEP_COLUMNS, event["total"], loss=event["loss"], memory=0.0, unit=self.unit
             )
             self.bar.first = event["tokens"]
-        speed, memory = self.bar.speed(event["tokens"]), memory_in_use() / 2**20
+        speed = self.bar.speed(event["tokens"])
+        memory = event.get("memory", memory_in_use()) / 2**20  # of another process, if that trains
         self.bar.update(event["step"], event["total"], loss=event["loss"], speed=speed, memory=memory)
 
 

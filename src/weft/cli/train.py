@@ -66,15 +66,14 @@ def train(
 
     Example:  weft train classify flowers --model vit
     """
-    words = data or []
-    task, words = (words[0], words[1:]) if words and words[0] in TASKS else (None, words)
+    task, words = task_and_data(data or [])
     if task is None and len(words) > 1:
-        _check_is_data(words[0])
+        check_is_data(words[0])
     if not words and config is None:
         raise ConfigError(
             "no data was given", expected="text files, a folder, tables, or demo", advice="weft train demo"
         )
-    _one_of(minutes, steps, epochs)
+    one_length(minutes, steps, epochs)
     from weft.cli.progress import Reporter
     from weft.tasks.flow import train_task
     from weft.tasks.request import make_request
@@ -104,7 +103,7 @@ def resume(
     from weft.tasks.flow import resume_task
     from weft.tasks.job import Further
 
-    _one_of(minutes, steps, epochs)
+    one_length(minutes, steps, epochs)
     with Reporter(as_json=as_json) as reporter:
         directory, outcome = resume_task(run, reporter, Further(minutes, steps, epochs))
     finish(directory, outcome, as_json=as_json)
@@ -133,14 +132,20 @@ def evaluate(
         typer.echo(line)
 
 
-def _check_is_data(word: str) -> None:
+def task_and_data(words: list[str]) -> tuple[str | None, list[str]]:
+    """The first word is the task if it is one."""
+    return (words[0], words[1:]) if words and words[0] in TASKS else (None, words)
+
+
+def check_is_data(word: str) -> None:
     """Refuse what is no data but nearly a task."""
     meant = difflib.get_close_matches(word, TASKS, n=1, cutoff=0.75)
     if meant and not Path(word).exists():
         raise ConfigError(f"{word} is no data and no task", advice=f"did you mean {meant[0]!r}?")
 
 
-def _one_of(*lengths: float | None) -> None:
+def one_length(*lengths: float | None) -> None:
+    """Refuse more than one way to say how long."""
     if sum(value is not None for value in lengths) > 1:
         raise ConfigError("more than one of --minutes, --steps, --epochs", expected="one of them")
 

@@ -246,6 +246,7 @@ class LabelledPictures(Prepared):
             **({} if config.start is None else {"start": config.start}),
             "parameters": cost.parameters,
             "memory": memory_in_use() + cost.memory,
+            "flops": cost.flops / cost.tokens * training.batch,  # of one step
             "steps": training.steps,
             "batch": training.batch,
             "epochs": round(training.steps * training.batch / len(self.pictures.train), 2),

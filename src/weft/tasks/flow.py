@@ -15,13 +15,24 @@ from weft.tasks.request import Request
 from weft.tasks.run import load
 from weft.tasks.settings import read_settings
 from weft.tasks.sources import DEMO, are_pictures, short_name
-from weft.tasks.start import read_start
-from weft.tasks.task import find_task
-from weft.training import Outcome, ranks_from_environment
+from weft.tasks.start import Start, read_start
+from weft.tasks.task import Prepared, find_task
+from weft.training import Outcome, Ranks, ranks_from_environment
 
 
 def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
     """Plan, write the run directory, train. `report` is told each event; a dry run gives (None, None)."""
+    prepared, start, ranks = prepare_task(request, report)
+    if request.dry_run:
+        return None, None
+    job = prepared.job(request.sample)
+    check_model(prepared.config.model, prepared.tokenizer, "the plan", prepared.source_tokenizer)
+    run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
+    return run, train_job(run, job, ranks, report, request=request, start=start)
+
+
+def prepare_task(request: Request, report: Report) -> tuple[Prepared, Start | None, Ranks]:
+    """Check what was asked for, read the data and plan; writes nothing."""
     task = find_task(request.task, family_for(request))
     task.check(request)
     ranks = ranks_from_environment(request.device)
@@ -33,12 +44,7 @@ def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, O
     for text in prepared.warnings(description):
         report({"event": "warning", "text": text})
     report({"event": "plan", "task": task.name, **description})
-    if request.dry_run:
-        return None, None
-    job = prepared.job(request.sample)
-    check_model(prepared.config.model, prepared.tokenizer, "the plan", prepared.source_tokenizer)
-    run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
-    return run, train_job(run, job, ranks, report, request=request, start=start)
+    return prepared, start, ranks
 
 
 def family_for(request: Request) -> str | None:

@@ -97,6 +97,7 @@ class Prepared(ABC):
             **({} if config.start is None else {"start": config.start}),
             "parameters": cost.parameters,
             "memory": memory_in_use() + cost.memory,
+            "flops": cost.flops,  # of one step
             "steps": training.steps,
             "batch": training.batch,
             "epochs": round(epochs, 2),

@@ -50,8 +50,8 @@ def train(
             raise ConfigError(f"unknown option {name!r}", expected=f"one of {', '.join(sorted(OPTIONS))}")
     for name in ("validation", "test"):
         if options.get(name):
-            options[name] = _paths(options[name], task)
-    words = () if data is None else _paths(data, task)
+            options[name] = paths_of(options[name], task)
+    words = () if data is None else paths_of(data, task)
     request = make_request(words, options, task=task, config=config, changes=set)
     request.started = started
     run, _ = train_task(request, _log)
@@ -66,7 +66,7 @@ def _log(event: dict[str, Any]) -> None:
         log.debug("%s", event)
 
 
-def _paths(data: Given, task: str | None = None) -> tuple[str, ...]:
+def paths_of(data: Given, task: str | None = None) -> tuple[str, ...]:
     """Paths as they are; texts, tuples and data frames are written down first: a run can then be resumed."""
     if isinstance(data, str | Path):
         return (str(data),)

@@ -1,0 +1,238 @@
+"""`weft compare`: the same data, seed and time over several settings or models."""
+
+# ruff: noqa: ARG001  (options are taken from the context, all at once)
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli import options
+from weft.cli.train import OPTIONS, check_is_data, one_length, parse_changes, task_and_data
+from weft.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.compare import Comparison
+    from weft.compare.session import Session
+
+UNTOLD = ("reading", "planning")  # phases that were told before the first run
+Vary = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=V1,V2",
+        help="A setting and its values. Values that hold commas are separated by `;`: KEY='a,b;c'. "
+        "Given several times: every combination.",
+    ),
+]
+Models = Annotated[str | None, typer.Option(metavar="A,B", help="Models, as --model of `weft train` names them.")]
+Minutes = Annotated[float | None, typer.Option(help="For each run. Default: as for `weft train`")]
+Steps = Annotated[int | None, typer.Option(help="Train each this many steps.")]
+Epochs = Annotated[float | None, typer.Option(help="Each reads the data this many times.")]
+Seed = Annotated[int | None, typer.Option(help="The same for all. Default: 0")]
+Out = Annotated[str | None, typer.Option(help="Folder of all runs. Default: runs/compare-NAME-N")]
+Resume = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Go on with a comparison that was stopped: what is finished is kept.")
+]
+
+
+def compare(
+    context: typer.Context,
+    data: options.Words = None,
+    vary: Vary = None,
+    models: Models = None,
+    tokenizer: options.TokenizerKind = None,
+    text: options.TextColumn = None,
+    pair: options.PairColumn = None,
+    label: options.LabelColumn = None,
+    pairs: options.LabelledPairs = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    validation: options.Validation = None,
+    test: options.Test = None,
+    from_: options.From = None,
+    freeze: options.Freeze = None,
+    minutes: Minutes = None,
+    steps: Steps = None,
+    epochs: Epochs = None,
+    seed: Seed = None,
+    out: Out = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    config: options.RecipeFile = None,
+    set_: options.Settings = None,
+    resume: Resume = None,
+    dry_run: options.DryRun = False,
+    as_json: options.OneObject = False,
+) -> None:
+    """Train the same data with several settings or models, one after the other, and compare what comes out.
+
+    Example:  weft compare book.txt --vary model.attention.kind=softmax,local --minutes 5
+
+    Example:  weft compare classify reviews.csv --test test.csv --vary model.width=64,128 --vary model.depth=1,2
+
+    All share one tokenizer, split and seed. Table and charts: compare.html, compare.png and compare.json in DIR.
+    """
+    from weft.cli.progress import Reporter
+
+    with Reporter() as reporter:
+        session = _new_session(context.params, reporter) if resume is None else _old_session(context.params)
+        if resume is None:
+            _introduce(session, reporter.console)
+        if dry_run:
+            _show_plan(session, reporter.console, as_json=as_json)
+            return
+        try:
+            result = session.run(_telling(reporter))
+        except KeyboardInterrupt:
+            reporter.close()
+            again = f"weft compare --resume {shlex.quote(str(session.path))}"
+            typer.echo(f"Stopped and saved. Go on with:  {again}", err=True)
+            sys.exit(130)
+    _finish(session, result, as_json=as_json)
+
+
+def _new_session(params: dict[str, Any], report: Any) -> Session:
+    """What the words and options ask for, checked and planned."""
+    from weft.compare.orders import Asked
+    from weft.compare.session import Session
+    from weft.compare.variants import parse_values, parse_vary
+
+    one_length(params["minutes"], params["steps"], params["epochs"])
+    task, words = task_and_data(params["data"] or [])
+    if task is None and len(words) > 1:
+        check_is_data(words[0])
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+    asked = Asked(
+        data=tuple(words),
+        task=task,
+        options={"start": params["from_"]} | {name: given[name] for name in OPTIONS if name in given and name != "out"},
+        changes=parse_changes(params["set_"] or []),
+        config=params["config"],
+        models=tuple(parse_values(params["models"], "--models")) if params["models"] is not None else (),
+        vary=dict(parse_vary(params["vary"] or [])),
+    )
+    return Session.new(asked, params["out"], report)
+
+
+def _old_session(params: dict[str, Any]) -> Session:
+    """A comparison goes on with what it began with, and with nothing else."""
+    from weft.compare.session import Session
+
+    other = [name for name, value in params.items() if value and name not in ("resume", "as_json")]
+    if other:
+        name = {"data": "data", "from_": "--from", "set_": "--set"}.get(other[0], f"--{other[0].replace('_', '-')}")
+        raise ConfigError(
+            f"--resume {params['resume']} with {name}",
+            expected="--resume DIR alone: its settings are kept with it",
+            advice="for other settings, compare anew in another folder",
+        )
+    return Session.open(params["resume"])
+
+
+# -- while it runs ----------------------------------------------------------------------------
+
+
+def _introduce(session: Session, console: Console) -> None:
+    """How many runs, how long, and what cannot be trained."""
+    plan = session.plan
+    for order in plan.orders:
+        if order.reason:
+            console.print(f"Warning: {order.name} cannot be trained: {order.reason}")
+    console.print(f"{plan.words()}, in {session.path}: {', '.join(o.name for o in plan.orders if not o.reason)}.")
+
+
+def _telling(reporter: Any) -> Any:
+    """Events of the runs as `weft train` shows them, under the name of each."""
+
+    def report(event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "variant":
+            reporter.close()
+            words = ": finished before, kept" if event["kept"] and not event["reason"] else ""
+            reporter.console.print(f"\n{event['name']} ({event['number']} of {event['count']}){words}")
+        elif kind == "variant done":
+            reporter.close()
+            row = event["row"]
+            if row["status"] == "failed":
+                reporter.console.print(f"{row['model']} failed: {row['reason']}")
+            elif not (Path(row["run"]) / "report.html").exists():
+                _write_report(row)
+        elif kind == "plan":
+            reporter(event | {"same_data": True})
+        elif event.get("name") in UNTOLD:
+            reporter.close()
+        elif kind != "warning":  # which came before the first run
+            reporter(event)
+
+    return report
+
+
+def _write_report(row: dict[str, Any]) -> None:
+    """The page of one run, as `weft train` leaves it."""
+    from weft.checkpoints import RunDirectory
+    from weft.report import training_report
+
+    RunDirectory(row["run"]).write_file("report.html", training_report(Path(row["run"])))
+
+
+# -- the end ----------------------------------------------------------------------------------
+
+
+def _show_plan(session: Session, console: Console, *, as_json: bool) -> None:
+    orders = session.plan.orders
+    names = ("settings", "parameters", "memory", "reason")
+    if as_json:
+        told = [{"model": o.name} | {n: getattr(o, n) for n in names if getattr(o, n)} for o in orders]
+        typer.echo(json.dumps({"task": session.plan.task, "models": told}))
+        return
+    for order in orders:
+        if not order.reason:
+            memory = f", about {order.memory / 2**20:,.0f} MB" if order.memory else ""
+            console.print(f"  {order.name}: {order.parameters:,} parameters{memory}")
+
+
+def _finish(session: Session, result: Comparison, *, as_json: bool) -> None:
+    """The table, the page and the picture; exit code 1 if a variant failed."""
+    made = session.draw(result)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict()))
+    else:
+        from rich.console import Console
+
+        # a pipe has no width; a reason or a row is one line there
+        show(result, Console(highlight=False, width=None if sys.stdout.isatty() else 1000))
+        typer.echo(f"\nopen {made[0]}" + (f"  ·  {made[1].name}" if len(made) > 1 else ""), err=True)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def show(result: Comparison, console: Console) -> None:
+    """A row for each variant, or a few lines where rows would not fit; then why some failed."""
+    from rich.table import Table
+    from rich.text import Text
+
+    titles, *rows = result.table()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for place, title in enumerate(titles):
+        table.add_column(title.replace(", ", "\n"), justify="right" if place else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row), style="bold" if row[-1] else "")
+    console.print()
+    if console.measure(table, options=console.options.update(max_width=1000)).maximum > console.width:
+        for row in rows:
+            name, *cells = row
+            console.print(Text(f"{name} (best)" if cells.pop() else name))
+            told = [f"{title} {cell}" for title, cell in zip(titles[1:-1], cells, strict=True) if cell]
+            console.print(Text("  " + ", ".join(told)))
+    else:
+        console.print(table)
+    for variant in result.rows:
+        if reason := variant.get("reason") or variant.get("note"):
+            console.print(Text(f"{variant['model']}: {reason}"))

@@ -1,0 +1,72 @@
+"""What came out of a comparison: rows, which one is best, and how it looks."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.compare.columns import cells, titles
+from weft.compare.rows import Row, best_of, deciding_metric
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Variants beside each other: `rows` are dicts as in `compare --json`, `best` is the name of the best one."""
+
+    path: Path
+    task: str
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def metric(self) -> str:
+        """The measure that decides."""
+        return deciding_metric(self.rows)
+
+    @property
+    def best(self) -> str | None:
+        """The name of the variant that does best; None if none is finished."""
+        return best_of(self.rows, self.metric)
+
+    @property
+    def failed(self) -> list[Row]:
+        """Those that could not be trained, each with its `reason`."""
+        return [row for row in self.rows if row["status"] == "failed"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs, and for compare.json."""
+        return {
+            "task": self.task,
+            "out": str(self.path),
+            "metric": self.metric,
+            "best": self.best,
+            "models": self.rows,
+        }
+
+    def table(self) -> list[list[str]]:
+        """Titles, then the cells of each row, as text."""
+        return [titles(self.rows, self.metric), *cells(self.rows, self.metric, self.best)]
+
+    def __repr__(self) -> str:
+        table = self.table()
+        widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if not place else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
+        told = [f"{row['model']}: {_first_line(row['reason'])}" for row in self.failed]
+        return "\n".join([f"{self.task}, in {self.path}", *lines, *told])
+
+    def _repr_html_(self) -> str:
+        from weft.compare.page import html_table
+
+        told = "".join(f"<p>{html.escape(row['model'] + ': ' + row['reason'])}</p>" for row in self.failed)
+        return html_table(self) + told
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0] if text else ""

@@ -1,0 +1,218 @@
+"""Before anything is trained: every variant is checked and planned, and what must be the same is made the same.
+
+A plan depends on how fast the machine happens to be: sizes, batch and precision are taken from the first variant of
+each model, the tokenizer from the very first, and stand in the requests of the others as settings of a recipe, which
+what the user says wins over.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.compare.orders import Asked, Order, Plan, digest, plain
+from weft.compare.variants import Variant, make_variants, told
+from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.models import ModelConfig, preset
+from weft.tasks.flow import family_for, prepare_task
+from weft.tasks.job import Report
+from weft.tasks.recipe import Recipe
+from weft.tasks.request import LENGTHS, Request
+from weft.tasks.settings import RunConfig
+from weft.tasks.task import Prepared, find_task
+from weft.training.freezing import freeze
+
+EVALUATIONS = 10  # of a run, for its curve
+SHARE = 0.2  # of the time that they may take
+WORTH_TIMING = 20  # steps; fewer are over before they are timed
+OWN = ("head", "vocab_size", "source_vocab_size", "start")  # fields of a model that follow from the data
+READ_ALIKE = ("model.", "training.")  # settings that leave data and tokenizer as they are
+COMPARABLE = ("generate", "classify", "translate")  # tasks that are judged by text, whatever its tokens
+
+
+def make_plan(asked: Asked, out: Path, report: Report) -> Plan:
+    """Check all variants, then read the data and plan each; `report` is told about the first.
+
+    A setting that does not exist or data that cannot be read are refused here. What a model cannot do is the result of
+    its variant, unless no variant is left.
+    """
+    asked.check()
+    chosen = make_variants(asked.models, asked.vary)
+    requests = [_checked(asked, variant, out) for variant in chosen]
+    planner = _Planner(asked, report)
+    orders = [planner.order(variant, request) for variant, request in zip(chosen, requests, strict=True)]
+    if planner.first is None:
+        raise UnsupportedError("\n".join(f"{order.name}: {order.reason}" for order in orders[:3]))
+    _check_same(orders, asked)
+    training = planner.first.training
+    seconds = 60 * training.minutes if training.minutes else planner.seconds
+    timed = training.minutes is not None and not any(f"training.{name}" in asked.vary for name in LENGTHS)
+    return Plan(requests[0].task, orders, training.steps, seconds, timed)
+
+
+def _checked(asked: Asked, variant: Variant, out: Path) -> Request:
+    """The request of a variant, if its settings exist; nothing is read for that."""
+    return _of(variant, lambda: _check(asked.request(variant, out)))
+
+
+def _check(request: Request) -> Request:
+    with suppress(UnsupportedError):  # which is the result of this variant, and found again when it is planned
+        find_task(request.task, family_for(request)).check(request)
+    return request
+
+
+def _of(variant: Variant, build: Callable[[], Any]) -> Any:
+    """Name the variant whose setting is refused."""
+    try:
+        return build()
+    except ConfigError as error:
+        raise ConfigError(f"{', '.join(told(variant.settings))}: {error}") from None
+
+
+class _Planner:
+    """Plans one variant after the other; what the first decides holds for all."""
+
+    def __init__(self, asked: Asked, report: Report) -> None:
+        self.asked, self.report = asked, report
+        self.first: RunConfig | None = None
+        self.seconds: float | None = None
+        self.pins: dict[str | None, dict[str, Any]] = {}  # by the model's name
+        self.shared: dict[str, Any] = {}
+        self.made: dict[str | None, Prepared] = {}
+        self.same_data = not asked.options.get("start") and all(key.startswith(READ_ALIKE) for key in asked.vary)
+        self.warned: set[str] = set()
+
+    def order(self, variant: Variant, request: Request) -> Order:
+        try:
+            return _of(variant, lambda: self._planned(variant, request))
+        except UnsupportedError as error:
+            return Order(variant.name, variant.settings, reason=str(error))
+
+    def _planned(self, variant: Variant, request: Request) -> Order:
+        known = self.pins.get(request.model)
+        request.recipe = _with(request.recipe, self.shared | (known or {}))
+        if known is not None and self.same_data:
+            prepared = _planned_again(self.made[request.model], request)
+        else:
+            whole = request if known is None else replace(request, minutes=None, epochs=None, steps=1)
+            whole.started = time.perf_counter()
+            prepared, _, _ = prepare_task(whole, self._listen)
+        if known is None:
+            self._decide(prepared, request)
+            request.recipe = _with(request.recipe, self.shared | self.pins[request.model])
+        facts, config = prepared.describe(), prepared.config
+        return Order(
+            name=variant.name,
+            settings=variant.settings,
+            request=plain(request),
+            parameters=facts["parameters"],
+            flops=facts["flops"] if config.training.freeze is None else None,
+            memory=facts["memory"],
+            fingerprint=config.data.fingerprint,
+            tokenizer="" if prepared.tokenizer is None else digest(prepared.tokenizer.to_json().encode()),
+        )
+
+    def _listen(self, event: dict[str, Any]) -> None:
+        """The first plan is told as it is made; of the others, what was not said before."""
+        if event["event"] == "warning":
+            if event["text"] in self.warned:
+                return
+            self.warned.add(event["text"])
+        elif self.first is not None:
+            return
+        self.report(event)
+
+    def _decide(self, prepared: Prepared, request: Request) -> None:
+        """Take from the first plan of a model what the others would measure for themselves."""
+        config, vary = prepared.config, self.asked.vary
+        pins = {} if config.start else _planned_sizes(config.model, request)
+        pins["training.batch"] = config.training.batch
+        if self.first is None:
+            self.first = config
+            self.shared["training.precision"] = config.training.precision
+            if config.tokenizer is not None and not any(key.startswith("tokenizer.") for key in vary):
+                self.shared |= {f"tokenizer.{name}": value for name, value in config.tokenizer.to_dict().items()}
+            if not config.training.evaluate_every:
+                self.shared["training.evaluate_every"] = _evaluate_every(prepared)
+            if not config.training.minutes and config.training.steps > WORTH_TIMING:
+                self.seconds = prepared.seconds_per_step() * config.training.steps
+        self.pins[request.model] = {key: value for key, value in pins.items() if key not in vary}
+        self.made[request.model] = prepared
+
+
+def _planned_again(prepared: Prepared, request: Request) -> Prepared:
+    """The plan for another variant of the same model on the same data: nothing is read or measured again."""
+    config = prepared.config
+    model = request.apply("model", _usual(config.model, request))
+    training = request.training_config(config.training)
+    freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
+    other: Any = prepared
+    return replace(other, config=config.override({"model": model, "training": training}))
+
+
+def _usual(model: ModelConfig, request: Request) -> ModelConfig:
+    """The family's defaults or the named size, for the same data."""
+    _, fields = preset(request.model or model.kind)
+    needed = {name: getattr(model, name) for name in OWN if hasattr(model, name)}
+    return ModelConfig.pick({"kind": model.kind, **fields, **needed})
+
+
+def _with(recipe: Recipe, pins: Mapping[str, Any]) -> Recipe:
+    """The recipe with what is decided already below it; what it says itself wins."""
+    return Recipe(recipe.path, recipe.task, {**pins, **recipe.settings})
+
+
+def _planned_sizes(model: ModelConfig, request: Request) -> dict[str, Any]:
+    """Where the planned model differs from its family's defaults or its named size, as settings."""
+    usual = dict(_flat(_usual(model, request).to_dict()))
+    said = {key.removeprefix("model.") for key in (*request.changes, *request.recipe.settings)}
+    found = {}
+    for key, value in _flat(model.to_dict()):
+        own = key.partition(".")[0] in OWN or key in said or key.endswith("kind")
+        if not own and key in usual and usual[key] != value:
+            found[f"model.{key}"] = value
+    return found
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        rows += _flat(value, f"{path}{key}.") if isinstance(value, Mapping) else [(path + key, value)]
+    return rows
+
+
+def _evaluate_every(prepared: Prepared) -> int:
+    """Often enough for a curve, or only at the end (0) where more would take too much of the time.
+
+    A token that is judged costs a third of one that is learned from.
+    """
+    training = prepared.config.training
+    learned = training.steps * training.batch * prepared.length
+    count = min(EVALUATIONS, int(SHARE * learned / max(1, prepared.judged_tokens / 3)))
+    return math.ceil(training.steps / count) if count > 1 else 0
+
+
+def _check_same(orders: Sequence[Order], asked: Asked) -> None:
+    """One text or table for all, and one tokenizer, unless that is what varies."""
+    planned = [order for order in orders if not order.reason]
+    if any(order.fingerprint != planned[0].fingerprint for order in planned):
+        raise DataError("the data changed while they were read", advice="start again when nobody writes to them")
+    varies = [key for key in asked.vary if key.startswith("tokenizer.") or key == "data.vocabularies"]
+    other = next((order for order in planned if order.tokenizer != planned[0].tokenizer), None)
+    if other is None:
+        return
+    if not varies:
+        raise ConfigError(
+            f"{planned[0].name} and {other.name} need different special tokens: their losses are not of the same text",
+            expected="models that can share a tokenizer",
+        )
+    if planned[0].request["task"] not in COMPARABLE:
+        raise ConfigError(
+            f"{varies[0]} for {planned[0].request['task']}: a loss for other tokens is another measure",
+            expected="one tokenizer for all",
+        )

@@ -1,0 +1,85 @@
+"""What is known of each variant, as rows: read from its run, so that a kept one and a new one look the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoints.status import run_status
+from weft.compare.child import read_outcome
+from weft.compare.orders import Order
+
+Row = dict[str, Any]
+METRICS = {  # what decides, the first that was measured; whether more is better
+    "bleu": True,
+    "accuracy": True,
+    "micro_f1": True,
+    "macro_f1": True,
+    "spearman": True,
+    "bits_per_byte": False,
+    "test_loss": False,
+    "validation_loss": False,
+}
+
+
+def row_of(order: Order, out: Path, reason: str = "") -> Row:
+    """Name, settings, how it stands, what it cost and how good it is."""
+    found = read_outcome(out)
+    done, found_reason = found.pop("done", False), found.pop("reason", "")
+    reason = "" if done else order.reason or reason or found_reason
+    steps = found.get("steps")
+    status = run_status(out) if out.is_dir() else None
+    if not done and status is not None:
+        steps = status.step
+    row: Row = {
+        "model": order.name,
+        "settings": order.settings,
+        "run": str(out) if out.is_dir() else None,
+        "status": "finished" if done else "failed" if reason else "waiting" if status is None else "interrupted",
+        **({"reason": reason} if reason else {}),
+        "seconds": found.pop("seconds", None),
+        "steps": steps,
+        "parameters": order.parameters,
+        "peak_memory": found.pop("peak_memory", None),
+        "flops": order.flops * steps if order.flops is not None and steps else None,
+    }
+    if done and status is not None and status.step not in (None, steps):
+        row["note"] = f"trained further since: {status.step} steps now"
+    return row | {name: value for name, value in found.items() if name not in row}
+
+
+def deciding_metric(rows: Sequence[Row]) -> str:
+    """The measure that all finished variants have and that says most about the task."""
+    finished = [row for row in rows if row["status"] == "finished"]
+    return next((name for name in METRICS if finished and all(name in row for row in finished)), "validation_loss")
+
+
+def best_of(rows: Sequence[Row], metric: str) -> str | None:
+    """The name of the best one; of equals the one with the lower held-out loss, then the first."""
+    finished = [row for row in rows if row["status"] == "finished" and row.get(metric) is not None]
+    sign = -1 if METRICS[metric] else 1
+    ranked = sorted(finished, key=lambda row: (sign * row[metric], row.get("validation_loss", 0.0)))
+    return ranked[0]["model"] if ranked else None
+
+
+def curve_of(run: Path, measure: str = "validation_loss") -> list[tuple[int, float, float]]:
+    """(step, seconds of training until then, the measure of what is held out) of every evaluation of a run."""
+    seconds = {line["step"]: line.get("seconds", 0.0) for line in _lines(run / "timing.jsonl")}
+    points, spent, last = [], 0.0, 0
+    for line in _lines(run / "metrics.jsonl"):
+        spent += sum(seconds.get(step, 0.0) for step in range(last + 1, line["step"] + 1))
+        last = line["step"]
+        if measure in line:
+            points.append((last, round(spent, 3), line[measure]))
+    return points
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a log; of a step that was taken twice, the later one counts."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return []
+    return [json.loads(line) for line in text.split("\n")[:-1] if line.startswith("{") and line.endswith("}")]

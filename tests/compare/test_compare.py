@@ -1,0 +1,305 @@
+"""A comparison: what is the same for all, what is kept, what is resumed, and what a failure costs."""
+
+import json
+import shutil
+import signal
+
+import pytest
+
+import weft
+from compare_setup import CHANGES, TOO_FAST, asked, config, here, run
+from picture_setup import write_folder
+from table_setup import PAIR_SIZES, write_pairs_table, write_reviews
+from training_setup import digest, text
+from weft.compare import session
+from weft.compare.charts import curves_of
+from weft.compare.planning import make_plan
+from weft.compare.session import Session
+from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.tasks import planning
+from weft.tasks.request import make_request
+
+pytestmark = pytest.mark.usefixtures("in_process", "folder")
+ALONE = {"options": {"tokenizer": None, "steps": 2}}
+
+
+def silent(event):
+    pass
+
+
+def test_all_share_tokenizer_split_and_seed(folder):
+    result = run(options={"tokenizer": "bpe", "seed": 3})
+    first, second = (folder / "c" / name for name in ("softmax", "hard"))
+    assert (first / "tokenizer.json").read_bytes() == (second / "tokenizer.json").read_bytes()
+    one, other = config(first), config(second)
+    for section in ("data", "tokenizer", "training"):
+        assert one[section] == other[section]
+    assert one["training"]["seed"] == 3
+    assert one["model"].pop("attention")["kind"] == "softmax" and other["model"].pop("attention")["kind"] == "hard"
+    assert one["model"] == other["model"]
+    assert [row["status"] for row in result.rows] == ["finished", "finished"]
+
+
+def test_sizes_are_planned_once_on_a_machine_whose_speed_changes(folder, monkeypatch):
+    speeds = iter([1e9, 1e12, 1e10, 1e13, 1e9, 1e12, 1e9, 1e12, 1e10, 1e13, 1e9, 1e12])
+    monkeypatch.setattr(planning, "machine_speed", lambda: next(speeds))
+    few, options = {"model.depth": "1", "model.max_length": "16"}, {"steps": 1, "tokenizer": "characters"}
+    orders = make_plan(asked(sizes=few, options=options), folder / "c", silent).orders
+    sizes = {(order.parameters, order.request["recipe"]["settings"]["model.width"]) for order in orders}
+    assert len(sizes) == 1
+    alone = [width_of(make_request(["book.txt"], options, changes=few)) for _ in range(2)]
+    assert alone[0] != alone[1]  # left alone, each would have its own
+
+
+def width_of(request):
+    from weft.tasks.flow import prepare_task
+
+    return prepare_task(request, silent)[0].config.model.width
+
+
+def test_a_variant_is_the_run_that_train_makes(folder):
+    run()
+    every = config(folder / "c" / "hard")["training"]["evaluate_every"]
+    changes = {**CHANGES, "model.attention.kind": "hard", "training.evaluate_every": every}
+    weft.train("generate", "book.txt", steps=4, tokenizer="characters", threads=1, set=changes, out="alone")
+    assert digest(folder / "alone") == digest(folder / "c" / "hard")
+
+
+def test_rows_say_what_a_run_costs_and_how_good_it_is(folder):
+    result = run()
+    for row in result.rows:
+        assert row["steps"] == 4 and row["parameters"] > 1000 and row["seconds"] > 0 and row["peak_memory"] > 2**20
+        assert row["measured_on"] == "validation" and row["bits_per_byte"] > 0
+        found = weft.load(row["run"]).evaluate()
+        assert found["loss"] == pytest.approx(row["validation_loss"], abs=1e-6)
+    softmax, hard = result.rows
+    assert softmax["flops"] > 4 * 6 * 15 * softmax["parameters"]
+    assert hard["flops"] == softmax["flops"]  # it compares as many pairs
+    assert result.metric == "bits_per_byte"
+    assert result.best == min(result.rows, key=lambda row: row["bits_per_byte"])["model"]
+    assert json.loads((folder / "c" / "compare.json").read_text())["models"] == result.rows
+
+
+def test_a_test_set_decides_and_more_accuracy_is_better(folder):
+    write_reviews(folder / "a.csv")
+    write_reviews(folder / "b.csv", 24, seed=5)
+    result = run(
+        {"training.optimizer.learning_rate": [0.0001, 0.01]},
+        data=["a.csv"],
+        task="classify",
+        changes={"training.optimizer.kind": "adamw", "model.max_length": "24", "training.batch": "16"},
+        options={"test": ("b.csv",), "steps": 12, "tokenizer": "words"},
+        out="d",
+    )
+    assert result.metric == "accuracy" and {row["measured_on"] for row in result.rows} == {"test"}
+    assert [row["model"] for row in result.rows] == ["learning_rate-0.0001", "learning_rate-0.01"]
+    assert result.best == max(result.rows, key=lambda row: (row["accuracy"], -row["validation_loss"]))["model"]
+    assert "accuracy, on test" in repr(result)
+    assert not any(isinstance(value, dict) for row in result.rows for key, value in row.items() if key != "settings")
+
+
+def test_one_that_fails_does_not_lose_the_others(folder):
+    result = run(TOO_FAST)
+    mad, sound = result.rows
+    assert mad["status"] == "failed" and "the step was not taken" in mad["reason"] and "bits_per_byte" not in mad
+    assert sound["status"] == "finished" and result.best == sound["model"] == "embedding_rate-0.01"
+    assert "embedding_rate-1e+38: step" in repr(result)
+    assert result.failed == [mad]
+
+
+def test_what_a_model_cannot_do_is_found_before(folder):
+    result = run({}, models=("gpt", "bert"))
+    assert [row["status"] for row in result.rows] == ["finished", "failed"]
+    assert "does not write" in result.rows[1]["reason"] and not (folder / "c" / "bert").exists()
+    with pytest.raises(UnsupportedError, match="bert-dropout-0: bert reads text"):
+        make_plan(asked({"model.dropout": [0, 0.1]}, models=("bert",)), folder / "x", silent)
+
+
+def test_what_is_finished_is_kept(folder, monkeypatch):
+    before = run()
+    shutil.rmtree(folder / "c" / "hard")
+    made = []
+    monkeypatch.setattr(session, "run_in_child", lambda order, *rest: made.append(order.name) or here(order, *rest))
+    again = Session.open("c").run(silent)
+    assert made == ["hard"]
+    for old, new in zip(before.rows, again.rows, strict=True):
+        assert old["validation_loss"] == new["validation_loss"]
+    assert before.rows[0] == again.rows[0]
+
+
+def interrupting(name, step):
+    """Ctrl-C at this step of this variant."""
+    now = [""]
+
+    def report(event):
+        if event["event"] == "variant":
+            now[0] = event["name"]
+        if event["event"] == "step" and now[0] == name and event["step"] == step:
+            signal.raise_signal(signal.SIGINT)
+
+    return report
+
+
+@pytest.mark.parametrize("name", ["softmax", "hard"])
+def test_an_interrupted_one_is_resumed_to_the_same_bytes(folder, name):
+    whole = run(out="whole", options={"steps": 8})
+    with pytest.raises(KeyboardInterrupt):
+        run(options={"steps": 8}, report=interrupting(name, 3))
+    stopped = json.loads((folder / "c" / "compare.json").read_text())["models"]
+    states = [row["status"] for row in stopped]
+    assert states == (["interrupted", "waiting"] if name == "softmax" else ["finished", "interrupted"])
+    half = next(row for row in stopped if row["model"] == name)
+    assert half["steps"] == 3
+    told = []
+    result = Session.open("c").run(told.append)
+    assert next(event["step"] for event in told if event["event"] == "step") == 4  # nothing is done twice
+    for old, new in zip(whole.rows, result.rows, strict=True):
+        assert digest(folder / "whole" / old["model"]) == digest(folder / "c" / new["model"])
+        assert new["status"] == "finished" and new["validation_loss"] == old["validation_loss"]
+    assert next(row for row in result.rows if row["model"] == name)["seconds"] > half["seconds"]
+
+
+def test_what_was_begun_without_settings_begins_anew(folder):
+    made = Session.new(asked(), "c", silent)
+    made.run(silent)
+    shutil.rmtree(folder / "c" / "hard")
+    (folder / "c" / "hard").mkdir()
+    (folder / "c" / "hard" / "tokenizer.json").write_text("half a tok")
+    assert Session.open("c").run(silent).rows[1]["status"] == "finished"
+
+
+def test_data_that_change_in_between_are_no_comparison(folder):
+    run()
+    shutil.rmtree(folder / "c" / "hard")
+    (folder / "book.txt").write_text(text(1500, seed=1))
+    rows = Session.open("c").run(silent).rows
+    assert [row["status"] for row in rows] == ["finished", "failed"]
+    assert "the data have changed since the comparison began" in rows[1]["reason"]
+
+
+def test_a_tokenizer_may_vary_where_text_is_judged_and_not_otherwise(folder):
+    often = {"training.evaluate_every": "2"}
+    result = run({"tokenizer.kind": ["characters", "bytes"]}, options={"tokenizer": None}, changes=often)
+    assert [row["status"] for row in result.rows] == ["finished", "finished"]
+    one, other = (folder / "c" / name / "tokenizer.json" for name in ("characters", "bytes"))
+    assert one.read_bytes() != other.read_bytes()
+    title, curves = curves_of(result)
+    assert title == "bits per byte, held out" and curves_of(run(out="d", changes=often))[0] == "held-out loss"
+    for curve, row in zip(curves, result.rows, strict=True):
+        assert curve.points[-1][2] == pytest.approx(row["bits_per_byte"])
+    filling = asked({"tokenizer.kind": ["wordpiece", "words"]}, task="fill", options={"tokenizer": None})
+    with pytest.raises(ConfigError, match="a loss for other tokens is another measure"):
+        make_plan(filling, folder / "x", silent)
+
+
+def test_the_first_models_tokenizer_is_for_all(folder):
+    with pytest.raises(ConfigError, match="'wordpiece' is not for a t5"):  # which would have taken unigram
+        make_plan(asked({}, task="fill", models=("bert", "t5"), options={"tokenizer": None}), folder / "x", silent)
+    with pytest.raises(ConfigError, match="need different special tokens"):
+        make_plan(asked({}, task="fill", models=("t5", "bert"), options={"tokenizer": "words"}), folder / "x", silent)
+
+
+def test_words_for_how_long(folder):
+    plan = make_plan(asked(options={"steps": None, "minutes": 2.0}), folder / "c", silent)
+    assert plan.words() == "2 runs of 2 minutes each, about 4 minutes in all"
+    plan = make_plan(asked(), folder / "c", silent)
+    assert plan.words() == "2 runs of 4 steps each"
+    assert "seconds in all" in make_plan(asked(options={"steps": 50}), folder / "c", silent).words()
+
+
+def test_evaluations_on_the_way_do_not_eat_the_time(folder):
+    for steps, every in ((4, 0), (50, 5)):
+        orders = make_plan(asked(options={"steps": steps}), folder / "c", silent).orders
+        assert [order.request["recipe"]["settings"]["training.evaluate_every"] for order in orders] == [every] * 2
+
+
+def test_a_folder_has_one_comparison(folder):
+    run()
+    with pytest.raises(DataError, match="holds a comparison already\ngo on with it:  weft compare --resume c"):
+        run()
+    (folder / "full").mkdir()
+    (folder / "full" / "file").touch()
+    with pytest.raises(DataError, match="full is there already"):
+        run(out="full")
+    with pytest.raises(DataError, match="full is no comparison"):
+        Session.open("full")
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        Session.open("nowhere")
+    (folder / "c" / "plan.json").write_text('{"format": 1, "orders": [{"nam": 1}]}')
+    with pytest.raises(DataError, match="damaged"):
+        Session.open("c")
+
+
+def test_one_that_was_trained_further_says_so(folder):
+    from weft.tasks.flow import resume_task
+    from weft.tasks.job import Further
+
+    run()
+    resume_task("c/hard", silent, Further(steps=2))
+    row = Session.open("c").run(silent).rows[1]
+    assert row["steps"] == 4 and row["note"] == "trained further since: 6 steps now"
+
+
+def test_from_python(folder):
+    result = weft.compare.compare(
+        "generate",
+        "book.txt",
+        vary={"model.width": (16, 32)},
+        set={key: value for key, value in CHANGES.items() if key != "model.width"},
+        tokenizer="characters",
+        threads=1,
+        steps=2,
+        out="p",
+    )
+    assert [row["model"] for row in result.rows] == ["width-16", "width-32"]
+    assert result.rows[1]["parameters"] > result.rows[0]["parameters"]
+    assert (folder / "p" / "compare.html").exists() and (folder / "p" / "compare.png").exists()
+    assert "width-32" in result._repr_html_() and "width-16" in repr(result)
+    assert repr(weft.compare(resume="p")) == repr(result)  # the package is the verb
+    for wrong in ({"resume": "p", "steps": 3}, {"data": "book.txt", "model": "gpt"}, {"data": "book.txt", "step": 3}):
+        with pytest.raises(ConfigError):
+            weft.compare.compare(**wrong)
+
+
+def test_families_that_look_at_pictures(folder):
+    write_folder(folder / "bars", 40)
+    result = run({}, data=["bars"], task="classify", models=("vit", "resnet"), sizes={"training.batch": "16"}, **ALONE)
+    assert [row["model"] for row in result.rows] == ["vit", "resnet"]
+    assert [row["status"] for row in result.rows] == ["finished", "finished"] and result.metric == "accuracy"
+    assert all(row["flops"] > 0 for row in result.rows)
+    one, other = (config(folder / "c" / name) for name in ("vit", "resnet"))
+    assert one["data"] == other["data"] and one["training"]["precision"] == other["training"]["precision"]
+
+
+def test_models_that_translate(folder):
+    write_pairs_table(folder / "pairs.tsv", 60)
+    sizes = dict(size.split("=") for size in PAIR_SIZES if "rate" not in size)
+    rates = {"training.optimizer.learning_rate": [0.05, 0.01]}
+    result = run(rates, data=["pairs.tsv"], task="translate", sizes=sizes, **ALONE)
+    assert [row["status"] for row in result.rows] == ["finished", "finished"] and result.metric == "bleu"
+    files = [(folder / "c" / row["model"] / "tokenizer.json").read_bytes() for row in result.rows]
+    assert files[0] == files[1]
+
+
+def test_beginning_with_another_model(folder):
+    weft.train("generate", "book.txt", steps=2, tokenizer="characters", threads=1, set=CHANGES, out="base")
+    rates = {"training.optimizer.learning_rate": [0.001, 0.01]}
+    result = run(rates, sizes={"training.batch": "6"}, options={"tokenizer": None, "steps": 2, "start": "base"})
+    assert [row["status"] for row in result.rows] == ["finished", "finished"]
+    for row in result.rows:
+        assert config(folder / "c" / row["model"])["start"] == "base"
+        assert (folder / "c" / row["model"] / "tokenizer.json").read_bytes() == (
+            folder / "base" / "tokenizer.json"
+        ).read_bytes()
+
+
+def test_a_recipe_holds_for_all(folder):
+    (folder / "r.toml").write_text(
+        '[data]\ntrain = ["book.txt"]\n[model]\nwidth = 24\ndepth = 1\nmax_length = 16\nattention.heads = 2\n'
+        '[tokenizer]\nkind = "bytes"\n[training]\nsteps = 2\nbatch = 5\n'
+    )
+    result = run(data=(), task=None, sizes={}, config="r.toml", options={"tokenizer": None, "steps": None})
+    found = [config(folder / "c" / row["model"]) for row in result.rows]
+    assert [made["model"]["width"] for made in found] == [24, 24]
+    assert [made["training"]["batch"] for made in found] == [5, 5]
+    assert [made["tokenizer"]["kind"] for made in found] == ["bytes", "bytes"]

@@ -1,0 +1,143 @@
+"""The page and the picture: complete, escaped, alone, and readable where labels would overlap."""
+
+import itertools
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from weft.compare import charts
+from weft.compare.columns import amount
+from weft.compare.comparison import Comparison
+from weft.compare.orders import Plan
+from weft.compare.page import page
+from weft.compare.picture import write_picture
+from weft.compare.rows import best_of, curve_of, deciding_metric
+from weft.compare.session import Session
+
+NASTY = 'a<i>&"b'
+
+
+def row(name, tmp_path, place=0, **more):
+    """A finished run, as far as a page needs one."""
+    run = tmp_path / f"run-{place}"
+    run.mkdir()
+    steps = [{"step": n, "loss": 3.0} | ({"validation_loss": 3 - n / 8 - place / 9} if n % 2 == 0 else {}) for n in
+             range(1, 7)]  # fmt: skip
+    (run / "metrics.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps) + '{"step": 7, "lo')
+    times = [{"step": n, "seconds": 0.5} for n in (1, 2, 3, 3, 4, 5, 6)]  # the third was taken twice
+    (run / "timing.jsonl").write_text("".join(json.dumps(time) + "\n" for time in times))
+    return {
+        "model": name,
+        "settings": {"model.attention.kind": name},
+        "run": str(run),
+        "status": "finished",
+        "seconds": 10.0 + place,
+        "steps": 6,
+        "parameters": 12_345_678,
+        "peak_memory": 300 * 2**20,
+        "flops": 3e12,
+        "validation_loss": 2.25 - place / 9,
+        "bits_per_byte": 2.0 - place / 100,
+        "measured_on": "validation",
+    } | more
+
+
+@pytest.fixture
+def result(tmp_path):
+    broken = {"status": "failed", "reason": "no <b>luck</b>\nat all", "flops": None, "run": None, "steps": None}
+    rows = [row("softmax", tmp_path), row(NASTY, tmp_path, 1, flops=None), row("late", tmp_path, 2, **broken)]
+    for name in ("bits_per_byte", "validation_loss", "seconds"):
+        rows[2].pop(name)
+    return Comparison(tmp_path / "x&y", "generate", rows)
+
+
+def test_the_page_stands_alone(result):
+    text = page(result)
+    assert "<title>x&amp;y</title>" in text and "a&lt;i&gt;&amp;&quot;b" in text
+    assert "<i>" not in text and "<b>luck" not in text and "no &lt;b&gt;luck&lt;/b&gt;; at all" in text
+    assert not re.search(r"https?://|<script|<link|url\(", text)
+    assert text.count("<polyline") == 2 * 2 and text.count("<circle") == 2 * 2 * 3 + 2
+    assert text.count("<rect") == 5 * 2 and text.count("not known") == 2  # the cell of the picture, and its words
+    assert "<tr class=best>" in text.replace('"', "") and text.count("class=best") == 1
+    HTMLParser().feed(text)
+
+
+def test_a_curve_counts_each_step_once(result):
+    assert curve_of(Path(result.rows[0]["run"])) == [
+        (2, 1.0, 2.75), (4, 2.0, 2.5), (6, 3.0, 2.25)
+    ]  # fmt: skip
+
+
+def test_without_evaluations_on_the_way_the_curve_is_that_of_training(result):
+    for row in result.rows[:2]:
+        steps = [{"step": n, "loss": 8 - n / 10} for n in range(1, 41)] + [
+            {"step": 41, "loss": 1, "validation_loss": 2}
+        ]
+        Path(row["run"], "metrics.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    title, curves = charts.curves_of(result)
+    assert title == "training loss, smoothed" and len(curves) == 2
+    assert len(curves[0].points) == 14 and curves[0].points[0] == (3, 1.5, pytest.approx(7.8))
+    assert curves[0].points[-1][0] == 41 and "Training loss, smoothed" in page(result)
+
+
+def test_nothing_finished_is_a_page_too(result):
+    nothing = Comparison(result.path, "generate", result.rows[2:])
+    assert nothing.best is None and "failed" in page(nothing) and "<polyline" not in page(nothing)
+    assert "late" in repr(nothing)
+
+
+def test_the_picture_is_a_png(result, tmp_path):
+    write_picture(result, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    write_picture(Comparison(result.path, "generate", result.rows[2:]), tmp_path / "b.png")
+    assert (tmp_path / "b.png").stat().st_size > 1000
+
+
+def test_without_matplotlib_there_is_a_page(result, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    made = Session(tmp_path, Plan("generate", [], 1, None, False)).draw(result)
+    assert made == [tmp_path / "compare.html"] and not (tmp_path / "compare.png").exists()
+
+
+def test_axes_have_round_numbers_around_all_values():
+    assert charts.ticks([0, 97]) == [0, 25, 50, 75, 100]
+    assert charts.ticks([2.31, 2.44]) == [2.3, 2.35, 2.4, 2.45]
+    for values in ([5.0], [0.0, 0.0], [2.0, 2.0001], [1e-9, 2e-9], [-3, 1e6]):
+        found = charts.ticks(values)
+        assert found[0] <= min(values) and found[-1] >= max(values) and 2 <= len(found) <= 9
+    assert charts.ticks([2.0, 2.0001])[-1] - charts.ticks([2.0, 2.0001])[0] >= 0.04  # a hair is drawn as a hair
+
+
+def test_labels_are_moved_apart():
+    for places in ([1, 1, 1], [0, 99, 100, 100], [50, 51, 49, 10], []):
+        moved = charts.spread(places, 10, 0, 100)
+        ordered = sorted(moved)
+        assert all(b - a >= 10 - 1e-9 for a, b in itertools.pairwise(ordered))
+        assert all(0 <= place <= 100 for place in moved)
+    assert charts.spread([10, 30], 10, 0, 100) == [10, 30]
+
+
+def test_more_variants_than_colours_are_told_apart():
+    drawn = [(charts.colour_of(n), charts.dash_of(n)) for n in range(28)]
+    assert len(set(drawn)) == 28
+
+
+def test_what_decides():
+    rows = [
+        {"status": "finished", "model": n, "validation_loss": 1.0, "accuracy": a} for n, a in (("x", 0.5), ("y", 0.7))
+    ]
+    assert deciding_metric(rows) == "accuracy" and best_of(rows, "accuracy") == "y"
+    rows.append({"status": "finished", "model": "z", "validation_loss": 0.5, "accuracy": 0.7})
+    assert best_of(rows, "accuracy") == "z"  # of equals, the lower loss
+    rows.append({"status": "failed", "model": "w"})
+    assert deciding_metric(rows) == "accuracy" and best_of(rows, "validation_loss") == "z"
+
+
+def test_amounts():
+    told = [amount(n) for n in (0, 999, 12_345, 12_345_678, 3.21e12, 1e18)]
+    assert told == ["0", "999", "12.3 k", "12.3 M", "3.21 T", "1e+03 P"]
+    assert amount(None) == ""
