@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from weft.blocks import CAUSAL, AttentionConfig, Mask
-from weft.blocks.attention import Grid, SoftmaxLookup, pattern
+from weft.blocks.attention import Grid, SoftmaxLookup, pattern, tiles
 from weft.blocks.attention.tiles import Tiling, attend
 from weft.blocks.cache import RollingCache
 from weft.errors import ConfigError, UnsupportedError
@@ -53,10 +53,10 @@ def test_a_pattern_sees_what_its_definition_says(name):
 @pytest.mark.parametrize("name", PATTERNS)
 def test_tiles_hold_each_pair_once(name, causal):
     for first, length in ((0, 1), (0, 7), (0, 160), (0, 301), (33, 160), (159, 160)):
-        tiles, area = pattern.tiles_of(config_of(name).pattern(), first, length, causal, torch.device("cpu"))
+        cut, area = pattern.tiles_of(config_of(name).pattern(), first, length, causal, torch.device("cpu"))
         count = torch.zeros(length - first, length, dtype=torch.long)
-        for tile in tiles:
-            inside = torch.ones(1, dtype=torch.long) if tile.forbidden is None else (~tile.forbidden).long()
+        for tile in cut:
+            inside = torch.ones(1, dtype=torch.long) if tile.forbidden is None else (~tile.forbidden.pairs).long()
             rows = torch.arange(length - first)[tile.query]
             columns = torch.arange(length)[tile.key]
             assert tile.last == columns.max()
@@ -67,15 +67,20 @@ def test_tiles_hold_each_pair_once(name, causal):
         assert area >= wanted.sum()
 
 
+@pytest.mark.parametrize("way", ["fused", "plain"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", PATTERNS)
-def test_tiles_equal_the_masked_table_and_its_gradients(name, causal, monkeypatch):
+def test_tiles_equal_the_masked_table_and_its_gradients(name, causal, way, monkeypatch):
+    assert tiles.FUSED is not None  # this version of torch has it
+    if way == "plain":
+        monkeypatch.setattr(tiles, "FUSED", None)
     monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))  # never the table itself
     lookup = config_of(name).lookup()
     for asking, answering in ((300, 300), (40, 300), (1, 1), (3, 130)):
-        q, k, v = random(2, 4, asking, 8, grad=True), random(2, 2, answering, 8, grad=True), random(2, 2, answering, 6)
-        v.requires_grad_()
-        slope = random(2, 4, asking, 6, seed=5)
+        width = 8 if way == "fused" else 6
+        q, k, v = (random(2, n, length, w, seed=w, grad=True) for n, length, w in
+                   ((4, asking, 8), (2, answering, 8), (2, answering, width)))  # fmt: skip
+        slope = random(2, 4, asking, width, seed=5)
         ours = lookup(q, k, v, Mask(causal=causal))
         theirs = SoftmaxLookup()(q, k, v, Mask(causal=causal, allow=spelled_out(name, asking, answering)))
         torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
@@ -105,6 +110,7 @@ def test_no_table_of_all_pairs_is_ever_made(monkeypatch):
     lookup = AttentionConfig.pick({"kind": "local", "window": 2}).lookup()
     shapes = []
     scores = Tiling.scores
+    monkeypatch.setattr(tiles, "FUSED", None)
     monkeypatch.setattr(Tiling, "scores", lambda *args: shapes.append(found := scores(*args)) or found)
     q = torch.randn(1, 1, 20_000, 2, requires_grad=True)
     lookup(q, q, q, CAUSAL).sum().backward()
@@ -112,11 +118,11 @@ def test_no_table_of_all_pairs_is_ever_made(monkeypatch):
 
 
 def test_dropout_is_the_same_backward_as_forward():
-    tiles, _ = pattern.tiles_of(config_of("strided").pattern(), 0, 12, True, torch.device("cpu"))
-    tiling = Tiling(tiles, 0.7, dropout=0.4, seed=3)
+    cut, _ = pattern.tiles_of(config_of("strided").pattern(), 0, 12, True, torch.device("cpu"))
+    tiling = Tiling(cut, 0.7, dropout=0.4, seed=3)
     q, k, v = (random(1, 2, 12, 3, seed=n, grad=True) for n in range(3))
     assert torch.autograd.gradcheck(lambda *qkv: attend(*qkv, tiling), (q, k, v))
-    plain = attend(q, k, v, Tiling(tiles, 0.7))
+    plain = attend(q, k, v, Tiling(cut, 0.7))
     many = attend(*(t.expand(5000, -1, -1, -1) for t in (q, k, v)), tiling)
     mean = many.mean(0, keepdim=True)
     assert not torch.equal(many[:1], plain)

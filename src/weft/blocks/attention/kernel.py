@@ -27,6 +27,7 @@ from weft.blocks.cache import Cache, SumCache
 from weft.errors import UnsupportedError
 
 CHUNK = 128  # positions whose pairs are computed at once
+GROUP = 4096  # positions whose chunks are: of tables that are larger, the system takes the memory back every time
 Features = Float[Tensor, "B H T F"]
 Scales = Float[Tensor, "B H T"]
 
@@ -106,8 +107,14 @@ class KernelLookup(Lookup):
         if not mask.causal:
             assert before is not None
             return _divided(asked @ before.for_heads(heads).table).to(query.dtype), before
-        found, after = _causal(asked, known, table, scale, before)
-        return _divided(found).to(query.dtype), after
+        parts = []
+        for start in range(0, known.shape[2], GROUP):
+            now = slice(start, start + GROUP)
+            here = None if scale is None else scale[:, :, now]
+            found, before = _causal(asked[:, :, now], known[:, :, now], table[:, :, now], here, before)
+            parts.append(_divided(found))
+        assert before is not None
+        return torch.cat(parts, 2).to(query.dtype), before
 
     def _check(self, mask: Mask) -> None:
         if mask.bias is not None:

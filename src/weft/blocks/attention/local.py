@@ -15,7 +15,7 @@ from weft.blocks.attention.base import Grid
 from weft.blocks.attention.pattern import Block, Pattern, PatternConfig
 from weft.config import Size
 
-BLOCK = 128  # queries in a tile: more waste keys at its corners, fewer waste calls
+BLOCK = 64  # queries in a tile: more waste keys at its corners, fewer waste calls
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from weft.blocks.attention.base import EVERYTHING, Grid, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
 from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup, inverse_temperature
-from weft.blocks.attention.tiles import Places, Tile, Tiling, attend
+from weft.blocks.attention.tiles import Forbidden, Places, Tile, Tiling, attend
 from weft.blocks.cache import Cache, RollingCache
 from weft.config import Amount, Share
 from weft.errors import ShapeError, UnsupportedError
@@ -97,28 +97,30 @@ class Union(Pattern):
 @functools.lru_cache(maxsize=64)
 def tiles_of(pattern: Pattern, first: int, length: int, causal: bool, device: torch.device) -> tuple[list[Tile], int]:
     """Tiles that hold each pair of the pattern once, and how many pairs they compute."""
-    made: dict[tuple[object, ...], Tensor | None] = {}
+    made: dict[tuple[object, ...], Forbidden | None] = {}
     tiles, area = [], 0
+    alone = len(pattern.parts) == 1  # the blocks of one part have each query once
     for number, part in enumerate(pattern.parts):
         earlier = pattern.parts[:number]
         for asking, answering in part.blocks(first, length, causal):
             query, key = (torch.arange(length, device=device)[places] for places in (asking, answering))
             alike = _alike((*earlier, part), asking, answering, len(query), len(key))
-            forbidden = made.get(alike) if alike in made else _forbidden(part, earlier, query, key, causal)
+            forbidden = made[alike] if alike in made else _forbidden(part, earlier, query, key, causal)
             if alike is not None:
                 made[alike] = forbidden
-            if forbidden is None or not forbidden.all():
-                asked = (
-                    slice(asking.start - first, asking.stop - first, asking.step)
-                    if isinstance(asking, slice)
-                    else asking - first
-                )
-                tiles.append(Tile(asked, answering, int(key[-1]), forbidden))
+            if forbidden is None or not forbidden.pairs.all():
+                tiles.append(Tile(_moved(asking, -first), answering, int(key[-1]), forbidden, alone))
                 area += len(query) * len(key)
     return tiles, area
 
 
-def _forbidden(part: Pattern, earlier: tuple[Pattern, ...], query: Tensor, key: Tensor, causal: bool) -> Tensor | None:
+def _moved(places: Places, by: int) -> Places:
+    return slice(places.start + by, places.stop + by, places.step) if isinstance(places, slice) else places + by
+
+
+def _forbidden(
+    part: Pattern, earlier: tuple[Pattern, ...], query: Tensor, key: Tensor, causal: bool
+) -> Forbidden | None:
     """Which pairs of a block are not part of this pattern, or of an earlier one already; None if all belong to it."""
     asking, answering = query[:, None], key[None, :]
     allowed = part.sees(asking, answering)
@@ -126,7 +128,7 @@ def _forbidden(part: Pattern, earlier: tuple[Pattern, ...], query: Tensor, key: 
         allowed = allowed & ~other.sees(asking, answering)
     if causal:
         allowed = allowed & (answering <= asking)
-    return None if allowed.all() else ~allowed
+    return None if allowed.all() else Forbidden(~allowed)
 
 
 def _alike(
@@ -186,7 +188,10 @@ class PatternLookup(Lookup):
             spelled = self._spelled_out(pattern, mask, asking, answering, query.device)
             return self.inside(query, key, value, _with_more(spelled, 0 if found is None else found.shape[2]))
         if found is not None:
-            tiles = [*tiles, Tile(slice(0, asking), slice(answering, answering + found.shape[2]), -1)]
+            tiles = [
+                *(replace(tile, alone=False) for tile in tiles),
+                Tile(slice(0, asking), slice(answering, answering + found.shape[2]), -1),
+            ]
         dropout = self.inside.dropout if self.training else 0.0
         seed = int(torch.randint(2**62, ())) if dropout else 0
         lengths = None if mask.keep is None else mask.keep.sum(1)

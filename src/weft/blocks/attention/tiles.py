@@ -1,15 +1,16 @@
 """Softmax attention over a pattern of places, in tiles: what nobody may look at is never computed.
 
 A pattern covers its pairs (query, key) by tiles, each a block of queries with a run of keys, so the cost is that of the
-pairs and not of the square. Tiles are worked off one after the other with a running softmax (Milakov & Gimelshein
-2018, "Online normalizer calculation for softmax"), and the backward pass computes them again instead of keeping them
-(Dao et al. 2022, "FlashAttention"): neither direction holds more scores than one tile has.
+pairs and not of the square. Tiles are worked off one after the other and joined by the sums of their scores (Milakov &
+Gimelshein 2018, "Online normalizer calculation for softmax"), and the backward pass computes them again instead of
+keeping them (Dao et al. 2022, "FlashAttention"): neither direction holds more scores than one tile has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,7 +19,27 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from weft.blocks.attention.base import Heads, Queries
 
+# The parts of torch's fused attention on a CPU: with the sums of the scores, which tiles are joined by. They are no
+# promised interface; where they are missing, and on other devices, the plain way computes the same.
+FUSED = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+FUSED_BACK = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None)
+
 Places = slice | Tensor  # along the row: a run of them, or some by their numbers
+
+
+class Forbidden:
+    """Which pairs (queries, keys) of a block are not part of a tile; blocks that are alike share one."""
+
+    def __init__(self, pairs: Bool[Tensor, "Q S"]) -> None:
+        self.pairs = pairs
+        self.empties = bool(pairs.all(1).any())  # whether a query has no key at all
+        self._added: dict[torch.dtype, Tensor] = {}
+
+    def added(self, dtype: torch.dtype) -> Float[Tensor, "Q S"]:
+        """0 where a pair is allowed, −∞ where it is not."""
+        if dtype not in self._added:
+            self._added[dtype] = torch.zeros_like(self.pairs, dtype=dtype).masked_fill_(self.pairs, -torch.inf)
+        return self._added[dtype]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +47,19 @@ class Tile:
     """A block of queries with the keys that some of them see.
 
     last       the last key's place; −1: keys that are no places of the row, and never padding
-    forbidden  (queries, keys): which pairs are not part of it; None: all are
+    forbidden  which pairs are not part of it; None: all are
+    alone      whether no other tile has these queries
     """
 
     query: Places
     key: Places
     last: int
-    forbidden: Bool[Tensor, "Q S"] | None = None
+    forbidden: Forbidden | None = None
+    alone: bool = False
+
+    def added(self, like: Tensor) -> Tensor | None:
+        """What is added to the scores: −∞ where it is forbidden."""
+        return None if self.forbidden is None else self.forbidden.added(like.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +83,18 @@ class Tiling:
         scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
         scores.mul_(self.beta)
         if tile.forbidden is not None:
-            scores.masked_fill_(tile.forbidden, -torch.inf)
+            scores.masked_fill_(tile.forbidden.pairs, -torch.inf)
         if self.lengths is not None and tile.last >= self.shortest:
             places = torch.arange(tile.last + 1, device=key.device)[tile.key]
             scores.masked_fill_(places >= self.lengths[:, None, None, None], -torch.inf)
         return scores
+
+    def is_fused(self, tile: Tile, part: Part) -> bool:
+        """Whether torch's own kernel can compute it: on a CPU, if every query has a key and nothing is dropped."""
+        padded = self.lengths is not None and tile.last >= self.shortest
+        empties = tile.forbidden is not None and tile.forbidden.empties
+        fits = part.query.device.type == "cpu" and part.key.shape[3] == part.value.shape[3]
+        return FUSED is not None and fits and not (self.dropout or padded or empties)
 
     def dropped(self, weights: Tensor, number: int) -> Tensor:
         """The weights of a tile with some dropped, the same ones whenever it is asked."""
@@ -69,6 +103,22 @@ class Tiling:
         chance = torch.Generator(weights.device).manual_seed((self.seed + number) % 2**63)
         kept = torch.empty_like(weights).bernoulli_(1 - self.dropout, generator=chance)
         return weights * kept.div_(1 - self.dropout)
+
+
+class Part(NamedTuple):
+    """The queries of a tile, and its keys and values."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
+
+class Result(NamedTuple):
+    """What became of a tile's queries in the end: the slope of the loss, what they received, and their sums."""
+
+    slope: Tensor
+    found: Tensor
+    total: Tensor
 
 
 def attend(query: Queries, key: Tensor, value: Tensor, tiling: Tiling) -> Heads:
@@ -81,44 +131,78 @@ class _Attend(torch.autograd.Function):
     def forward(ctx: FunctionCtx, query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> Tensor:
         wide = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) else query.dtype
         found = query.new_zeros(*query.shape[:3], value.shape[3], dtype=wide)
-        top = query.new_full((*query.shape[:3], 1), -torch.inf, dtype=wide)  # the largest score so far
-        total = torch.zeros_like(top)  # and the sum of exp(score − top)
+        total = query.new_full(query.shape[:3], -torch.inf, dtype=wide)  # the logarithm of the sum of exp(score)
         for number, tile in enumerate(tiling.tiles):
             asking = tile.query
-            scores = tiling.scores(tile, query[:, :, asking], key[:, :, tile.key])
-            before = top[:, :, asking]
-            now = torch.maximum(before, scores.amax(-1, keepdim=True))
+            part = Part(query[:, :, asking], key[:, :, tile.key], value[:, :, tile.key])
+            is_fused = tiling.is_fused(tile, part)
+            received, weight = _fused(tiling, tile, part) if is_fused else _plain(tiling, tile, number, part)
+            if tile.alone:
+                found[:, :, asking], total[:, :, asking] = received.to(wide), weight.to(wide)
+                continue
+            before = total[:, :, asking]
+            now = torch.logaddexp(before, weight.to(wide))
             finite = now.masked_fill(now == -torch.inf, 0.0)
-            weights = scores.sub_(finite).exp_()
-            fade = (before - finite).exp_()
-            total[:, :, asking] = total[:, :, asking] * fade + weights.sum(-1, keepdim=True)
-            received = tiling.dropped(weights, number).to(value.dtype) @ value[:, :, tile.key]
-            found[:, :, asking] = found[:, :, asking] * fade + received
-            top[:, :, asking] = now
-        empty = total == 0
-        found /= total.masked_fill(empty, 1.0)
+            old, new = ((part - finite).exp()[..., None] for part in (before, weight))
+            found[:, :, asking] = found[:, :, asking] * old + received * new
+            total[:, :, asking] = now
         found = found.to(value.dtype)
-        normaliser = top.masked_fill_(empty, 0.0) + total.masked_fill_(empty, 1.0).log_()
-        ctx.save_for_backward(query, key, value, found, normaliser)
+        total = total.masked_fill_(total == -torch.inf, 0.0)  # a query without a key: its scores are all −∞
+        ctx.save_for_backward(query, key, value, found, total)
         ctx.tiling = tiling  # type: ignore[attr-defined]
         return found
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, slope: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, found, normaliser = ctx.saved_tensors  # type: ignore[attr-defined]
+        query, key, value, found, total = ctx.saved_tensors  # type: ignore[attr-defined]
         tiling: Tiling = ctx.tiling  # type: ignore[attr-defined]
-        to_query, to_key, to_value = (torch.zeros_like(t, dtype=normaliser.dtype) for t in (query, key, value))
-        common = (slope * found).to(normaliser.dtype).sum(-1, keepdim=True)
+        slopes = [torch.zeros_like(t, dtype=total.dtype) for t in (query, key, value)]
         for number, tile in enumerate(tiling.tiles):
-            asked, keys, values = query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key]
-            arriving = slope[:, :, tile.query]
-            weights = tiling.scores(tile, asked, keys).sub_(normaliser[:, :, tile.query]).exp_()
-            used = tiling.dropped(weights, number)
-            to_value[:, :, tile.key] += used.mT.to(slope.dtype) @ arriving
-            to_scores = tiling.dropped((arriving @ values.mT).to(weights.dtype), number)
-            to_scores.sub_(common[:, :, tile.query]).mul_(weights).mul_(tiling.beta)
-            to_scores = to_scores.to(query.dtype)
-            to_query[:, :, tile.query] += to_scores @ keys
-            to_key[:, :, tile.key] += to_scores.mT @ asked
-        return to_query.to(query.dtype), to_key.to(key.dtype), to_value.to(value.dtype), None
+            part = Part(query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key])
+            result = Result(*(t[:, :, tile.query] for t in (slope, found, total)))
+            is_fused = tiling.is_fused(tile, part)
+            back = (
+                _fused_back(tiling, tile, part, result) if is_fused else _plain_back(tiling, tile, number, part, result)
+            )
+            for whole, places, share in zip(slopes, (tile.query, tile.key, tile.key), back, strict=True):
+                whole[:, :, places] += share
+        return *(whole.to(t.dtype) for whole, t in zip(slopes, (query, key, value), strict=True)), None
+
+
+# -- one tile ---------------------------------------------------------------------------------
+# What its queries receive, and the logarithm of their sums; then slopes, from the results and sums of all tiles
+# together, so that a tile's are those of the whole. Both ways compute the same.
+
+
+def _plain(tiling: Tiling, tile: Tile, number: int, part: Part) -> tuple[Tensor, Tensor]:
+    scores = tiling.scores(tile, part.query, part.key)
+    top = scores.amax(-1, keepdim=True)
+    weights = scores.sub_(top.masked_fill_(top == -torch.inf, 0.0)).exp_()
+    total = weights.sum(-1, keepdim=True)
+    received = tiling.dropped(weights, number).to(part.value.dtype) @ part.value
+    return received / total.masked_fill(total == 0, 1.0), (top + total.log()).squeeze(-1)
+
+
+def _plain_back(tiling: Tiling, tile: Tile, number: int, part: Part, result: Result) -> tuple[Tensor, Tensor, Tensor]:
+    slope = result.slope
+    weights = tiling.scores(tile, part.query, part.key).sub_(result.total[..., None]).exp_()
+    to_value = tiling.dropped(weights, number).mT.to(slope.dtype) @ slope
+    to_scores = tiling.dropped((slope @ part.value.mT).to(weights.dtype), number)
+    to_scores.sub_((slope * result.found).sum(-1, keepdim=True)).mul_(weights).mul_(tiling.beta)
+    to_scores = to_scores.to(part.query.dtype)
+    return to_scores @ part.key, to_scores.mT @ part.query, to_value
+
+
+def _fused(tiling: Tiling, tile: Tile, part: Part) -> tuple[Tensor, Tensor]:
+    assert FUSED is not None
+    found, total = FUSED(*part, 0.0, False, attn_mask=tile.added(part.query), scale=tiling.beta)
+    return found, total
+
+
+def _fused_back(tiling: Tiling, tile: Tile, part: Part, result: Result) -> tuple[Tensor, Tensor, Tensor]:
+    assert FUSED_BACK is not None
+    slope, found, total = result
+    added = tile.added(part.query)
+    back = FUSED_BACK(slope, *part, found, total, 0.0, False, attn_mask=added, scale=tiling.beta)
+    return back[0], back[1], back[2]
