@@ -1,6 +1,6 @@
 """How time and memory of attention kinds grow with the length, beside full attention.
 
-    python benchmarks/attention_scaling.py            lengths 512 to 65 536, forward and backward, width 256, 4 heads
+    python benchmarks/attention_scaling.py [KIND…]    lengths 512 to 65 536, forward and backward, width 256, 4 heads
     python benchmarks/attention_scaling.py decode     milliseconds for a token after 1 000 and after 100 000 others
 
 One JSON line for each length, in seconds and megabytes (the peak of a process of its own, less what it had before), one
@@ -59,16 +59,16 @@ def peak_megabytes() -> float:
 
 
 def measure(kind: str, length: int, causal: bool) -> None:
-    """In a process of its own: the best of several rounds, and the peak."""
+    """In a process of its own: the median of five rounds after a first one, and the peak."""
     work_of(kind, 256, causal)()
     before = peak_megabytes()
     work = work_of(kind, length, causal)
     rounds = []
-    while len(rounds) < 2 or (sum(rounds) < 4 and len(rounds) < 30):
+    for _ in range(6):
         start = time.perf_counter()
         work()
         rounds.append(time.perf_counter() - start)
-    print(json.dumps({"seconds": min(rounds), "megabytes": peak_megabytes() - before}))
+    print(json.dumps({"seconds": median(rounds[1:]), "megabytes": peak_megabytes() - before}))
 
 
 def growth(kind: str, causal: bool) -> None:
@@ -116,13 +116,14 @@ def main() -> None:
         for kind in KINDS:
             decode(kind)
         return
-    for kind in KINDS:
+    chosen = sys.argv[1:] or [*KINDS, *OTHERS]
+    for kind in (kind for kind in KINDS if kind in chosen):
         for causal in (True, False):
             for length, rounds in ((512, 7), (16384, 3)):
                 name = f"attention/{kind}/{'causal' if causal else 'two-way'}/{length}"
                 compare(name, work_of(kind, length, causal), work_of("softmax", length, causal), rounds=rounds)
             growth(kind, causal)
-    for kind in OTHERS:
+    for kind in (kind for kind in OTHERS if kind in chosen):
         growth(kind, causal=True)
 
 

@@ -2,6 +2,7 @@
 
     python benchmarks/learning_pictures.py models DATA [MINUTES]    every family, and ViT with other attention
     python benchmarks/learning_pictures.py sizes DATA [STEPS]       ViT and ConvNeXt on 1, 3, 10, 30 and 100 percent
+    python benchmarks/learning_pictures.py draw LINES.jsonl OUT.png      a picture of what `sizes` printed
 
 One JSON line for each run: test accuracy, seconds, parameters, epochs. DATA is a folder of idx files such as
 Fashion-MNIST's. `models` gives each the same minutes, so nothing else should run on the machine meanwhile; `sizes`
@@ -70,8 +71,32 @@ def part_of(data: str, share: float, folder: Path) -> str:
     return str(path)
 
 
+def draw(lines: Path, out: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [json.loads(line) for line in lines.read_text("utf-8").splitlines()]
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for model, name in (("vit", "ViT (with a stem)"), ("convnext", "ConvNeXt")):
+        points = [(row["pictures"], row["accuracy"]) for row in rows if row["name"].endswith(f"/{model}")]
+        axes.semilogx(*zip(*points, strict=True), marker="o", label=name)
+        axes.set_xticks([count for count, _ in points], [f"{count:,}" for count, _ in points])
+    axes.minorticks_off()
+    axes.set_xlabel("pictures to learn from")
+    axes.set_ylabel("test accuracy")
+    axes.legend(frameon=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(out, dpi=110)
+
+
 def main() -> None:
     what, data = sys.argv[1:3]
+    if what == "draw":
+        draw(Path(data), Path(sys.argv[3]))
+        return
     if what == "models":
         limit = ["--minutes", sys.argv[3] if len(sys.argv) > 3 else "3"]
         for name, (model, changes) in MODELS.items():

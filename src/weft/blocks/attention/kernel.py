@@ -12,6 +12,7 @@ it, one number for each key, and sums are kept relative to the largest so far, w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from weft.blocks.cache import Cache, SumCache
 from weft.errors import UnsupportedError
 
 CHUNK = 128  # positions whose pairs are computed at once
-GROUP = 4096  # positions whose chunks are: of tables that are larger, the system takes the memory back every time
+GROUP = 4096  # positions of which there are features at once
 Features = Float[Tensor, "B H T F"]
 Scales = Float[Tensor, "B H T"]
 
@@ -42,6 +43,14 @@ class Sums:
     def for_heads(self, heads: int) -> Sums:
         """Each group's once for every query head that reads it."""
         return Sums(spread(self.table, heads), spread(self.top, heads))
+
+
+class Known(NamedTuple):
+    """Keys: their features, their values with a 1 behind each, and their scales (None: 0)."""
+
+    features: Features
+    table: Float[Tensor, "B G S W"]
+    scale: Scales | None
 
 
 class KernelLookup(Lookup):
@@ -91,35 +100,54 @@ class KernelLookup(Lookup):
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None) -> tuple[Heads, Sums]:
         """What each query receives, and the sums with these keys in them."""
-        heads = query.shape[1]
-        (asked, _), (known, scale) = self.features(wide(query)), self.features(wide(key))
-        if mask.keep is not None:
-            known = known.masked_fill(~mask.keep[:, None, :, None], 0.0)
-            scale = None if scale is None else scale.masked_fill(~mask.keep[:, None], -torch.inf)
-        ones = torch.ones_like(value[..., :1], dtype=known.dtype)
-        table = torch.cat([wide(value), ones], -1)  # the sum of weights is found as one more channel
-        past = key.shape[2] - query.shape[2] if mask.causal and before is None else 0
-        if past > 0 or not mask.causal:
-            cut = past if mask.causal else key.shape[2]
-            before = _added(before, known[:, :, :cut], table[:, :, :cut], None if scale is None else scale[..., :cut])
-            known, table = known[:, :, cut:], table[:, :, cut:]
-            scale = None if scale is None else scale[..., cut:]
+        asking, answering = query.shape[2], key.shape[2]
+        past = answering - asking if mask.causal and before is None else 0
+        first = past if mask.causal else answering  # so many keys are summed before anyone asks
+        keep = torch.ones_like(key[:, 0, :, 0], dtype=torch.bool) if mask.keep is None else mask.keep
+        parts = [
+            (t.narrow(n, 0, first), t.narrow(n, first, answering - first)) for t, n in ((key, 2), (value, 2), (keep, 1))
+        ]
+        for known in self._known(*(part[0] for part in parts), is_padded=mask.keep is not None):
+            before = _added(before, known)
+        asked = (self.features(wide(part))[0] for part in _groups(query))
+        found = []
         if not mask.causal:
             assert before is not None
-            return _divided(asked @ before.for_heads(heads).table).to(query.dtype), before
-        parts = []
-        for start in range(0, known.shape[2], GROUP):
-            now = slice(start, start + GROUP)
-            here = None if scale is None else scale[:, :, now]
-            found, before = _causal(asked[:, :, now], known[:, :, now], table[:, :, now], here, before)
-            parts.append(_divided(found))
+            table = before.for_heads(query.shape[1]).table
+            found = [_divided(part @ table) for part in asked]
+        else:
+            rest = self._known(*(part[1] for part in parts), is_padded=mask.keep is not None)
+            for part, known in zip(asked, rest, strict=True):
+                received, before = _causal(part, known, before)
+                found.append(_divided(received))
         assert before is not None
-        return torch.cat(parts, 2).to(query.dtype), before
+        joined = torch.cat([part.transpose(1, 2) for part in found], 1)  # as the output map reads them: heads inside
+        return joined.transpose(1, 2).to(query.dtype), before
+
+    def _known(self, key: Tensor, value: Tensor, keep: Tensor, *, is_padded: bool) -> Iterator[Known]:
+        """Keys with their features and values, a group at a time: of larger tables, the system would take the memory
+        back after every step."""
+        for keys, values, real in zip(
+            torch.split(key, GROUP, 2), torch.split(value, GROUP, 2), torch.split(keep, GROUP, 1), strict=True
+        ):
+            if not keys.shape[2]:
+                continue
+            features, scale = self.features(wide(keys))
+            if is_padded:
+                features = features.masked_fill(~real[:, None, :, None], 0.0)
+                scale = None if scale is None else scale.masked_fill(~real[:, None], -torch.inf)
+            ones = torch.ones_like(values[..., :1], dtype=features.dtype)  # sums of weights are one more channel
+            yield Known(features, torch.cat([wide(values), ones], -1), scale)
 
     def _check(self, mask: Mask) -> None:
         if mask.bias is not None:
             given = f"Mask bias with {type(self).__name__}: its weights are products of features, not of scores"
             raise UnsupportedError(given, expected="positions that turn queries and keys, or add to the stream: rotary")
+
+
+def _groups(heads: Float[Tensor, "B H T K"]) -> list[Float[Tensor, "B H N K"]]:
+    """Cut along the row. The heads of a position lie side by side in memory; so do then those of the gradient."""
+    return [part.transpose(1, 2) for part in torch.split(heads.transpose(1, 2), GROUP, 1)]
 
 
 def _divided(sums: Float[Tensor, "B H T W"]) -> Float[Tensor, "B H T V"]:
@@ -128,8 +156,9 @@ def _divided(sums: Float[Tensor, "B H T W"]) -> Float[Tensor, "B H T V"]:
     return values / total.masked_fill(total == 0, 1.0)
 
 
-def _added(before: Sums | None, known: Tensor, table: Tensor, scale: Tensor | None) -> Sums:
+def _added(before: Sums | None, keys: Known) -> Sums:
     """The sums with more keys in them."""
+    known, table, scale = keys
     if scale is None:
         more = known.mT @ table
         old = before.table if before is not None else None
@@ -142,10 +171,9 @@ def _added(before: Sums | None, known: Tensor, table: Tensor, scale: Tensor | No
     return Sums(more, top)
 
 
-def _causal(
-    asked: Features, known: Tensor, table: Tensor, scale: Tensor | None, before: Sums | None
-) -> tuple[Float[Tensor, "B H T W"], Sums]:
+def _causal(asked: Features, keys: Known, before: Sums | None) -> tuple[Float[Tensor, "B H T W"], Sums]:
     """Each query over the keys up to its own place, and the sums after all of them."""
+    known, table, scale = keys
     heads, length = asked.shape[1], asked.shape[2]
     chunk = min(CHUNK, length)
     filling = -length % chunk  # the last chunk is filled up with keys that weigh nothing
