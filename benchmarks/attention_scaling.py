@@ -19,7 +19,7 @@ from collections.abc import Callable
 from statistics import median
 
 import torch
-from side_by_side import compare
+from side_by_side import compare, seconds
 
 from weft.blocks import AttentionConfig, Mask
 
@@ -59,52 +59,56 @@ def peak_megabytes() -> float:
 
 
 def measure(kind: str, length: int, causal: bool) -> None:
-    """In a process of its own: the median of five rounds after a first one, and the peak."""
+    """In a process of its own: the peak of two rounds."""
     work_of(kind, 256, causal)()
     before = peak_megabytes()
     work = work_of(kind, length, causal)
-    rounds = []
-    for _ in range(6):
-        start = time.perf_counter()
-        work()
-        rounds.append(time.perf_counter() - start)
-    print(json.dumps({"seconds": median(rounds[1:]), "megabytes": peak_megabytes() - before}))
+    work()
+    work()
+    print(json.dumps({"megabytes": peak_megabytes() - before}))
 
 
 def growth(kind: str, causal: bool) -> None:
-    """A line for each length, and the exponents."""
-    found = {}
+    """A line for each length, and the exponents. All lengths take turns, so that a slow moment hits all alike."""
     name = f"{kind}/{'causal' if causal else 'two-way'}"
+    works = {length: work_of(kind, length, causal) for length in LENGTHS}
+    rounds: dict[int, list[float]] = {length: [] for length in LENGTHS}
+    for _ in range(6):
+        for length, work in works.items():
+            repeats = max(1, 4096 // length)
+            rounds[length].append(seconds(work, repeats))
+    found: dict[int, dict[str, float]] = {}
     for length in LENGTHS:
         words = [sys.executable, __file__, "measure", kind, str(length), "causal" * causal]
         told = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-        found[length] = told
-        rounded = {"seconds": round(told["seconds"], 4), "megabytes": round(told["megabytes"])}
-        print(json.dumps({"name": f"length/{name}/{length}"} | rounded), flush=True)
+        found[length] = {"seconds": median(rounds[length][1:]), **told}
+        shown = {"seconds": round(found[length]["seconds"], 4), "megabytes": round(told["megabytes"])}
+        print(json.dumps({"name": f"length/{name}/{length}"} | shown), flush=True)
     for what in ("seconds", "megabytes"):
         exponent = math.log(found[65536][what] / found[4096][what]) / math.log(16)
         print(json.dumps({"name": f"exponent/{name}/{what}", "ours": round(exponent, 3)}), flush=True)
 
 
 def decode(kind: str) -> None:
-    """Milliseconds for one token after so many others, in a stack of one layer."""
-    module, spent = module_of(kind).eval(), {}
+    """Milliseconds for one token after so many others, in one layer; the two lengths take turns."""
+    module, rounds = module_of(kind).eval(), {1000: [], 100_000: []}
     with torch.inference_mode():
-        for before in (1000, 100_000):
-            cache = module.new_cache()
+        caches = {}
+        for before in rounds:
+            caches[before] = module.new_cache()
             for start in range(0, before, 4096):
                 chunk = torch.randn(1, min(4096, before - start), WIDTH)
-                module(chunk, mask=Mask(causal=True), cache=cache)
-            rounds = []
-            for _ in range(2000):
+                module(chunk, mask=Mask(causal=True), cache=caches[before])
+        for _ in range(3000):
+            for before, spent in rounds.items():
                 token = torch.randn(1, 1, WIDTH)
-                start_time = time.perf_counter()
-                module(token, mask=Mask(causal=True), cache=cache)
-                rounds.append(time.perf_counter() - start_time)
-            spent[before] = 1000 * median(rounds)
-            print(json.dumps({"name": f"decode/{kind}/{before}", "ours": round(spent[before], 4)}), flush=True)
-    ratio = spent[100_000] / spent[1000]
-    print(json.dumps({"name": f"decode/{kind}/growth", "ours": round(ratio, 3)}), flush=True)
+                begin = time.perf_counter()
+                module(token, mask=Mask(causal=True), cache=caches[before])
+                spent.append(time.perf_counter() - begin)
+    found = {before: 1000 * median(spent) for before, spent in rounds.items()}
+    for before, spent in found.items():
+        print(json.dumps({"name": f"decode/{kind}/{before}", "ours": round(spent, 4)}), flush=True)
+    print(json.dumps({"name": f"decode/{kind}/growth", "ours": round(found[100_000] / found[1000], 3)}), flush=True)
 
 
 def main() -> None:
