@@ -60,6 +60,16 @@ def test_gradients_are_those_of_the_table(fields, causal):
 
 
 @pytest.mark.parametrize("fields", KINDS, ids=str)
+def test_sums_keep_their_digits_under_autocast(fields):
+    lookup = lookup_of(fields).float()
+    q, k, v = random(1, 4, 600, 8).float(), random(1, 2, 600, 8, seed=2).float(), random(1, 2, 600, 5, seed=3).float()
+    plain = lookup(q, k, v, CAUSAL)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = lookup(q, k, v, CAUSAL)
+    assert torch.equal(cast, plain)
+
+
+@pytest.mark.parametrize("fields", KINDS, ids=str)
 def test_what_is_remembered_does_not_grow(fields):
     lookup, sizes = lookup_of(fields), []
     cache = lookup.new_cache()

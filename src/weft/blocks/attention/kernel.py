@@ -100,6 +100,12 @@ class KernelLookup(Lookup):
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None) -> tuple[Heads, Sums]:
         """What each query receives, and the sums with these keys in them."""
+        with torch.autocast(query.device.type, enabled=False):  # sums over a whole text need all their digits
+            return self._attend_widely(query, key, value, mask, before)
+
+    def _attend_widely(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None
+    ) -> tuple[Heads, Sums]:
         asking, answering = query.shape[2], key.shape[2]
         past = answering - asking if mask.causal and before is None else 0
         first = past if mask.causal else answering  # so many keys are summed before anyone asks
