@@ -224,6 +224,8 @@ class Choice(Config):
         if not isinstance(what, (str, Mapping)):
             raise ConfigError(f"{what!r}", expected=f"a kind ({', '.join(cls.menu)}) or a table with its fields")
         fields: dict[str, Any] = {"kind": what} if isinstance(what, str) else dict(what)
+        several = cls._several(fields.get("kind"))
+        fields |= several if isinstance(several, dict) else {}
         if "kind" not in fields:
             raise ConfigError("no 'kind' given", expected=f"one of {', '.join(cls.menu)}")
         entry: type[Self] = cls.menu.find(fields.pop("kind"))

@@ -5,7 +5,8 @@ import itertools
 import pytest
 import torch
 
-from weft.blocks import CAUSAL, AttentionConfig, Mask
+import weft
+from weft.blocks import CAUSAL, AttentionConfig, Mask, Unpadded
 from weft.blocks.attention import Grid, SoftmaxLookup, pattern, tiles
 from weft.blocks.attention.tiles import Tiling, attend
 from weft.blocks.cache import RollingCache
@@ -217,6 +218,65 @@ def test_gradients_flow_through_a_cache_that_forgets():
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("lengths", [(200, 100), (200, 20), (20, 200, 3)])
+def test_very_unequal_texts_can_be_side_by_side_in_a_cache(lengths):
+    module = AttentionConfig.pick({"kind": "local", "window": 4, "heads": 2}).build(8).double().eval()
+    texts = [random(n, 8, seed=n) for n in lengths]
+    later = random(len(texts), 120, 8, seed=1)
+    keep = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
+    prompt = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
+    cache = module.new_cache()
+    with torch.no_grad():
+        module(prompt, mask=Mask(causal=True, keep=keep), cache=cache)
+        parts = torch.cat([module(later[:, i : i + 1], mask=CAUSAL, cache=cache) for i in range(120)], 1)
+    for row, text in enumerate(texts):
+        alone = module(torch.cat([text, later[row]])[None], mask=CAUSAL)[0, len(text) :]
+        torch.testing.assert_close(parts[row], alone, atol=1e-12, rtol=0)
+
+
+# -- half precision ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["fused", "plain"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_scores_of_half_precision_keep_their_digits(way, dtype, monkeypatch):
+    if way == "plain":
+        monkeypatch.setattr(tiles, "FUSED", None)
+    lookup = AttentionConfig.pick({"kind": "local", "window": 20}).lookup()
+    q, k, v = (size * random(1, 2, 300, 64, seed=n).to(dtype) for n, size in enumerate((4, 4, 1)))
+    exact = lookup(q.double(), k.double(), v.double(), CAUSAL)
+    assert (lookup(q, k, v, CAUSAL).double() - exact).abs().max() < 0.03
+    large = 40 * random(1, 2, 300, 64).to(dtype)
+    assert lookup(large, large, v, CAUSAL).isfinite().all()
+
+
+def test_what_autocast_leaves_in_different_types_is_computed_alike():
+    lookup = AttentionConfig.pick({"kind": "local", "window": 20}).lookup()
+    q, k, v = (random(1, 2, 300, 16, seed=n).float().requires_grad_() for n in range(3))
+    exact = torch.autograd.grad(lookup(q, k, v, CAUSAL).sum(), q)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = lookup(q, k, v.bfloat16(), CAUSAL)
+        (slope,) = torch.autograd.grad(found.float().sum(), q)
+    assert found.dtype == torch.bfloat16
+    assert (slope - exact).norm() < 0.05 * exact.norm()
+
+
+def test_several_texts_in_a_row_are_refused_by_a_lookup():
+    q = random(1, 1, 20, 4)
+    for kind in ("local", "linear", "softmax"):
+        with pytest.raises(UnsupportedError, match="cannot cut them"):
+            weft.attention(q, q, q, mask=Mask(causal=True, unpadded=Unpadded((10, 10))), kind=kind)
+
+
+def test_nothing_read_is_nothing_received():
+    for kind in ("local", "linear", "random-features"):
+        module = AttentionConfig.pick({"kind": kind, "heads": 2}).build(8)
+        for mask in (Mask(), CAUSAL):
+            assert module(torch.zeros(2, 0, 8), mask=mask).shape == (2, 0, 8)
+    linear = AttentionConfig.pick({"kind": "linear", "heads": 2}).build(8)
+    assert torch.equal(linear(torch.randn(2, 3, 8), torch.zeros(2, 0, 8))[0, 0], linear.output.bias)
+
+
 # -- learned global tokens --------------------------------------------------------------------
 
 
@@ -261,6 +321,8 @@ def test_what_cannot_be_joined_or_take_turns_is_refused():
         AttentionConfig.pick({"kind": "global", "places": [1, 1]})
     with pytest.raises(ConfigError, match="no global tokens"):
         AttentionConfig.pick({"kind": "global", "tokens": 0})
+    with pytest.raises(ConfigError, match="once for all"):
+        AttentionConfig.pick([{"kind": "softmax", "heads": 2}, {"kind": "local", "heads": 4}])
     with pytest.raises(UnsupportedError, match="memory"):
         AttentionConfig.pick("local").build(8)(torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))
 

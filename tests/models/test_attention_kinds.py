@@ -167,3 +167,40 @@ def test_directions_are_not_drawn_over_when_a_model_begins():
         for name, p in found.items():
             number = int(name.split("layers.")[1].split(".")[0])
             assert torch.equal(p, directions(12, 8, seed=number).float()), name
+
+
+def test_directions_do_not_learn_however_a_model_came_about():
+    config = config_of("gpt", "random-features")
+    weights = {name: p.detach().clone() for name, p in config.build().named_parameters()}
+    model = config.with_weights(weights)
+    learns = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert "layers.0.attention.query.weight" in learns
+    assert not any("lookup" in name for name in learns)
+
+
+def test_layers_that_take_turns_draw_their_own_directions():
+    config = config_of("gpt", "softmax").override({"attention.kind": "random-features, random-features"})
+    first, second, third = (layer.attention.lookup.directions for layer in config.build().layers)
+    assert not torch.equal(first, second) and not torch.equal(first, third)
+
+
+def test_learned_tokens_begin_at_the_size_of_keys():
+    for count in (1, 64):
+        model = config_of("bert", "global", **{"attention.learned": count, "width": 128}).build()
+        learned = model.layers[0].attention.lookup.learned
+        assert learned.shape == (2, count, 64) and 0.7 < learned.std() * 8 < 1.3
+
+
+def test_a_class_token_has_no_place_in_a_picture():
+    for kind in ("local", "window", "softmax, window", "union"):
+        with pytest.raises(ConfigError, match="a class token has no place"):
+            config_of("vit", kind, pool="class")
+    config_of("vit", "linear", pool="class")
+
+
+def test_a_refusal_names_the_kind_that_is_to_blame():
+    with pytest.raises(ConfigError, match="kind = channel in a model"):
+        config_of("gpt", "softmax, channel")
+    with pytest.raises(ConfigError, match="by their places"):
+        config_of("gpt", "global", **{"attention.learned": 2})
+    assert AttentionConfig.pick({"kind": "softmax,local", "heads": 2}).heads == 2

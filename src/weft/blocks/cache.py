@@ -260,7 +260,8 @@ class RollingCache(KeyValueCache):
         if torch.is_grad_enabled():
             return left
         assert self.reach is not None
-        moved = table.new_empty(*table.shape[:2], self._most(self.reach), table.shape[3])
+        room = max(self._most(self.reach), left.shape[2] + self.SPARE)  # ragged rows may have kept more
+        moved = table.new_empty(*table.shape[:2], room, table.shape[3])
         moved[:, :, : left.shape[2]] = left
         return moved
 

@@ -52,7 +52,7 @@ def compare(
             options=options,
             changes=dict(set or {}),
             config=None if config is None else str(config),
-            models=tuple(models),
+            models=tuple(models.split(",")) if isinstance(models, str) else tuple(models),
             vary={key: list(values) if isinstance(values, tuple) else values for key, values in (vary or {}).items()},  # type: ignore[misc]
         )
         session = Session.new(asked, None if out is None else str(out), _log)

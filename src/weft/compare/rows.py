@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,13 @@ def deciding_metric(rows: Sequence[Row]) -> str:
     return next((name for name in METRICS if finished and all(name in row for row in finished)), "validation_loss")
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def best_of(rows: Sequence[Row], metric: str) -> str | None:
     """The name of the best one; of equals the one with the lower held-out loss, then the first."""
-    finished = [row for row in rows if row["status"] == "finished" and row.get(metric) is not None]
+    finished = [row for row in rows if row["status"] == "finished" and _is_number(row.get(metric))]
     sign = -1 if METRICS[metric] else 1
     ranked = sorted(finished, key=lambda row: (sign * row[metric], row.get("validation_loss", 0.0)))
     return ranked[0]["model"] if ranked else None

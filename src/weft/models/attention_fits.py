@@ -10,13 +10,16 @@ from weft.errors import ConfigError
 def check_attention(attention: AttentionConfig, position: PositionConfig | None = None, *, writes: bool) -> None:
     """Raise `ConfigError` for a kind that looks ahead in a model that writes, or has no scores to add positions to."""
     if writes and not attention.writes:
+        blamed = next(kind for kind in getattr(attention, "of", ()) or [attention] if not kind.writes)
+        learned = " with learned tokens" if getattr(blamed, "learned", 0) else ""
         raise ConfigError(
-            f"attention.kind = {attention.kind} in a model that writes: it sees the whole text at once",
-            expected=f"one of {', '.join(kinds(writes=True))}",
+            f"attention.kind = {blamed.kind}{learned} in a model that writes: it sees the whole text at once",
+            expected="global tokens by their places" if learned else f"one of {', '.join(kinds(writes=True))}",
         )
     if isinstance(position, RelativeConfig | ALiBiConfig) and not attention.takes_bias:
+        blamed = next(kind for kind in getattr(attention, "of", ()) or [attention] if not kind.takes_bias)
         raise ConfigError(
-            f"attention.kind = {attention.kind} with position.kind = {position.kind}: it has no scores to add that to",
+            f"attention.kind = {blamed.kind} with position.kind = {position.kind}: it has no scores to add that to",
             expected="position.kind = rotary, sinusoidal, learned or none",
         )
 

@@ -62,7 +62,7 @@ class ModelConfig(Choice):
             model = self.build()
             model.load_state_dict(dict(weights), strict=False)
             return model
-        filled = {id(p): nn.Parameter(weights[name]) for name, p in expected.items()}
+        filled = {id(p): nn.Parameter(weights[name], requires_grad=p.requires_grad) for name, p in expected.items()}
         for module in model.modules():
             for name, p in module.named_parameters(recurse=False, remove_duplicate=False):
                 setattr(module, name, filled[id(p)])

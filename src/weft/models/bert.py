@@ -220,7 +220,7 @@ class BERT(nn.Module):
     def _initialise(self) -> None:
         """BERT's start (normal, 0.02, biases 0); or layers by 1/√inputs, and outputs of branches and heads at zero."""
         for name, p in self.named_parameters():
-            if p.dim() < 2 or not p.requires_grad:
+            if p.dim() < 2 or ".lookup." in name:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
                 continue

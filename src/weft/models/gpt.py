@@ -104,7 +104,7 @@ class GPT(nn.Module):
         """GPT-2's start (normal, 0.02, outputs scaled down by depth), or 1/√inputs with outputs at zero."""
         config = self.config
         for name, p in self.named_parameters():
-            if p.dim() < 2 or "norm" in name or not p.requires_grad:
+            if p.dim() < 2 or "norm" in name or ".lookup." in name:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
                 continue

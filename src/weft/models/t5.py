@@ -112,7 +112,7 @@ class T5(EncoderDecoder):
         config = self.config
         width, (_, head_width) = config.width, config.attention.sizes(config.width)
         for name, p in self.named_parameters():
-            if p.dim() < 2 or not p.requires_grad:
+            if p.dim() < 2 or ".lookup." in name:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
             elif name == "tokens.weight":

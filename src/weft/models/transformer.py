@@ -153,7 +153,7 @@ class Transformer(EncoderDecoder):
         """The paper's scale of token vectors and Xavier's of maps; or 1/√inputs, and outputs of branches at zero."""
         config = self.config
         for name, p in self.named_parameters():
-            if p.dim() < 2 or "position" in name or "norm" in name or not p.requires_grad:
+            if p.dim() < 2 or "position" in name or "norm" in name or ".lookup." in name:
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
             elif name in ("tokens.weight", "source_tokens.weight"):

@@ -27,7 +27,7 @@ from weft.blocks import (
     QKNorm,
     TransformerLayer,
 )
-from weft.blocks.attention import SoftmaxConfig, WindowConfig
+from weft.blocks.attention import SoftmaxConfig
 from weft.blocks.attention.base import Grid
 from weft.blocks.feedforward import PlainConfig
 from weft.blocks.norm import LayerNormConfig
@@ -67,7 +67,7 @@ class ViTConfig(PictureConfig, kind="vit"):
                 f"a stem of {len(self.stem)} convolutions with patches of {self.patch}",
                 expected=f"patches of a multiple of {self.halved}: each convolution halves the picture",
             )
-        if isinstance(self.attention, WindowConfig) and self.pool == "class":
+        if self.pool == "class" and any(self.attention.for_layer(number).by_rows for number in range(self.depth)):
             expected = "pool = mean: a class token has no place in the picture, and so no window"
             raise ConfigError("attention by windows with pool = class", expected=expected)
         if self.image_size < self.patch:
@@ -123,7 +123,7 @@ class ViT(PictureModel):
         last = "" if self.classes is None else f"classes.{len(self.classes) - 1}.weight"
         for name, p in self.named_parameters():
             inputs = p[0].numel() if p.dim() > 1 else 1
-            if p.dim() < 2 or not p.requires_grad:
+            if p.dim() < 2 or not p.requires_grad or name.endswith("lookup.learned"):
                 if name.endswith("bias"):
                     nn.init.zeros_(p)
             elif name.startswith("stem."):

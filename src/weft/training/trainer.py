@@ -85,6 +85,10 @@ class Trainer:
         self.saves_start = False  # the weights came from elsewhere: the first checkpoint is of step 0
         self.device = torch.device(settings.device)
         self.sharded = settings.sharded and ranks.world > 1
+        if self.sharded and any(p.dim() == 0 for p in model.parameters()):
+            raise ConfigError(
+                "attention.redraw with training.sharded", expected="one of them: draws are counted in one place"
+            )
         if self.sharded:
             if settings.batch % ranks.world:
                 raise ConfigError(f"a batch of {settings.batch} over {ranks.world} processes", expected="equal parts")

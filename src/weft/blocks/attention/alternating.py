@@ -30,6 +30,10 @@ class AlternatingConfig(HeadsConfig, kind="alternating"):
         for member in self.of:
             if isinstance(member, AlternatingConfig):
                 raise ConfigError("kinds that take turns inside kinds that take turns", expected="one list of all")
+            own = [name for name in member.changed() if name in HeadsConfig.__dataclass_fields__]
+            if own:
+                given = f"{', '.join(own)} of one kind among several"
+                raise ConfigError(given, expected="them once for all, beside `of`: positions are made for one width")
 
     @property
     def writes(self) -> bool:
@@ -47,7 +51,9 @@ class AlternatingConfig(HeadsConfig, kind="alternating"):
         turn, place = divmod(number, len(self.of))
         chosen = self.of[place]
         shared = {name: value for name, value in self.changed().items() if name != "of" and hasattr(chosen, name)}
-        return chosen.override(shared).for_layer(turn)
+        layer = chosen.override(shared).for_layer(turn)
+        seed = getattr(chosen, "seed", None)
+        return layer if seed is None else layer.override({"seed": seed + number})  # its own draws
 
     def build(self, width: int, *, qk: object = None) -> Never:
         kinds = ", ".join(member.kind for member in self.of)

@@ -124,8 +124,7 @@ class Mask:
 
     def allowed(self, asking: int, answering: int, device: torch.device) -> Bool[Tensor, "*lead T S"] | None:
         """All hard prohibitions as one bool tensor that broadcasts to the scores; None if there are none."""
-        if self.unpadded is not None:
-            raise UnsupportedError(f"{self.unpadded} for a kind that cannot cut them", expected="one text in each row")
+        self.check_one_text()
         parts: list[Tensor] = []
         if self.causal:
             square = torch.ones(asking, answering, dtype=torch.bool, device=device)
@@ -142,6 +141,11 @@ class Mask:
         for part in parts[1:]:
             together = together & part
         return together.expand(*together.shape[:-2], asking, answering)
+
+    def check_one_text(self) -> None:
+        """Raise `UnsupportedError` for several texts in a row: whoever calls a lookup has to cut them apart."""
+        if self.unpadded is not None:
+            raise UnsupportedError(f"{self.unpadded} for a kind that cannot cut them", expected="one text in each row")
 
     def in_text(self, length: int) -> Mask:
         """What holds inside each text of this length, if the row is unpadded."""
@@ -223,6 +227,11 @@ class AttentionConfig(Choice):
     def takes_bias(self) -> bool:
         """Whether it has scores, to which positions such as ALiBi and relative ones could be added."""
         return True
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether it looks around in a picture by rows and columns, so that every token must have a place there."""
+        return False
 
     def seen(self, length: int, width: int, *, causal: bool) -> float:
         """With how many keys a query of a stream of this width is compared, on average: what it costs."""

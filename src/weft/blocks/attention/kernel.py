@@ -107,6 +107,8 @@ class KernelLookup(Lookup):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None
     ) -> tuple[Heads, Sums]:
         asking, answering = query.shape[2], key.shape[2]
+        if not asking or not answering:
+            return self._attend_nothing(query, key, value, before)
         past = answering - asking if mask.causal and before is None else 0
         first = past if mask.causal else answering  # so many keys are summed before anyone asks
         keep = torch.ones_like(key[:, 0, :, 0], dtype=torch.bool) if mask.keep is None else mask.keep
@@ -130,6 +132,14 @@ class KernelLookup(Lookup):
         joined = torch.cat([part.transpose(1, 2) for part in found], 1)  # as the output map reads them: heads inside
         return joined.transpose(1, 2).to(query.dtype), before
 
+    def _attend_nothing(self, query: Tensor, key: Tensor, value: Tensor, before: Sums | None) -> tuple[Heads, Sums]:
+        """Nobody asks, or nothing was read."""
+        if before is None:
+            features, rows = self.features(wide(key))[0], key.shape[:2]
+            table = features.new_zeros(*rows, features.shape[3], value.shape[3] + 1)
+            before = Sums(table, table.new_full(rows, -torch.inf))
+        return query.new_zeros(*query.shape[:3], value.shape[3]), before
+
     def _known(self, key: Tensor, value: Tensor, keep: Tensor, *, is_padded: bool) -> Iterator[Known]:
         """Keys with their features and values, a group at a time: of larger tables, the system would take the memory
         back after every step."""
@@ -146,6 +156,7 @@ class KernelLookup(Lookup):
             yield Known(features, torch.cat([wide(values), ones], -1), scale)
 
     def _check(self, mask: Mask) -> None:
+        mask.check_one_text()
         if mask.bias is not None:
             given = f"Mask bias with {type(self).__name__}: its weights are products of features, not of scores"
             raise UnsupportedError(given, expected="positions that turn queries and keys, or add to the stream: rotary")

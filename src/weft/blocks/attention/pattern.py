@@ -97,11 +97,12 @@ class Union(Pattern):
 @functools.lru_cache(maxsize=64)
 def tiles_of(pattern: Pattern, first: int, length: int, causal: bool, device: torch.device) -> tuple[list[Tile], int]:
     """Tiles that hold each pair of the pattern once, and how many pairs they compute."""
-    made: dict[tuple[object, ...], Forbidden | None] = {}
     tiles, area = [], 0
     alone = len(pattern.parts) == 1  # the blocks of one part have each query once
-    for number, part in enumerate(pattern.parts):
-        earlier = pattern.parts[:number]
+    parts = sorted(pattern.parts, key=lambda part: part.period is None)  # those whose blocks are alike come first
+    for number, part in enumerate(parts):
+        earlier = tuple(parts[:number])
+        made: dict[tuple[object, ...], Forbidden | None] = {}
         for asking, answering in part.blocks(first, length, causal):
             query, key = (torch.arange(length, device=device)[places] for places in (asking, answering))
             alike = _alike((*earlier, part), asking, answering, len(query), len(key))
@@ -166,6 +167,7 @@ class PatternLookup(Lookup):
         return repr(self.pattern)
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
+        mask.check_one_text()
         asking, answering = query.shape[2], key.shape[2]
         pattern = self._pattern(mask, asking, answering)
         found = self._collected(key, mask)
@@ -195,7 +197,7 @@ class PatternLookup(Lookup):
         dropout = self.inside.dropout if self.training else 0.0
         seed = int(torch.randint(2**62, ())) if dropout else 0
         lengths = None if mask.keep is None else mask.keep.sum(1)
-        shortest = 0 if lengths is None else int(lengths.min())
+        shortest = 0 if lengths is None or not len(lengths) else int(lengths.min())
         heads = attend(query, key, value, Tiling(tiles, beta, lengths, shortest, dropout, seed))
         return heads if order is None else _ordered(heads, order.argsort(dim=1))
 
@@ -317,6 +319,10 @@ class PatternConfig(HeadsConfig):
     @property
     def writes(self) -> bool:
         return not self.learned
+
+    @property
+    def by_rows(self) -> bool:
+        return self.pattern().on(Grid(2, 2)) != self.pattern()
 
     def seen(self, length: int, width: int, *, causal: bool) -> float:
         pattern = self.pattern()

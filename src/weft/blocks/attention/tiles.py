@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from weft.blocks.attention.base import Heads, Queries
+from weft.blocks.attention.softmax import wide
 
 # The parts of torch's fused attention on a CPU: with the sums of the scores, which tiles are joined by. They are no
 # promised interface; where they are missing, and on other devices, the plain way computes the same.
@@ -79,9 +80,7 @@ class Tiling:
 
     def scores(self, tile: Tile, query: Tensor, key: Tensor) -> Float[Tensor, "B H Q S"]:
         """β·q·k of a tile, −∞ where it is forbidden."""
-        scores = torch.matmul(query, key.mT)
-        scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-        scores.mul_(self.beta)
+        scores = torch.matmul(wide(query) * self.beta, wide(key).mT)
         if tile.forbidden is not None:
             scores.masked_fill_(tile.forbidden.pairs, -torch.inf)
         if self.lengths is not None and tile.last >= self.shortest:
@@ -123,31 +122,15 @@ class Result(NamedTuple):
 
 def attend(query: Queries, key: Tensor, value: Tensor, tiling: Tiling) -> Heads:
     """What each query receives; keys and values have as many heads as queries. A query without a key receives 0."""
+    query, key = query.to(value.dtype), key.to(value.dtype)  # autocast may have cast some of them
     return _Attend.apply(query, key, value, tiling)  # type: ignore[no-untyped-call]
 
 
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> Tensor:
-        wide = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) else query.dtype
-        found = query.new_zeros(*query.shape[:3], value.shape[3], dtype=wide)
-        total = query.new_full(query.shape[:3], -torch.inf, dtype=wide)  # the logarithm of the sum of exp(score)
-        for number, tile in enumerate(tiling.tiles):
-            asking = tile.query
-            part = Part(query[:, :, asking], key[:, :, tile.key], value[:, :, tile.key])
-            is_fused = tiling.is_fused(tile, part)
-            received, weight = _fused(tiling, tile, part) if is_fused else _plain(tiling, tile, number, part)
-            if tile.alone:
-                found[:, :, asking], total[:, :, asking] = received.to(wide), weight.to(wide)
-                continue
-            before = total[:, :, asking]
-            now = torch.logaddexp(before, weight.to(wide))
-            finite = now.masked_fill(now == -torch.inf, 0.0)
-            old, new = ((part - finite).exp()[..., None] for part in (before, weight))
-            found[:, :, asking] = found[:, :, asking] * old + received * new
-            total[:, :, asking] = now
-        found = found.to(value.dtype)
-        total = total.masked_fill_(total == -torch.inf, 0.0)  # a query without a key: its scores are all −∞
+        with torch.autocast(query.device.type, enabled=False):
+            found, total = _over_tiles(query, key, value, tiling)
         ctx.save_for_backward(query, key, value, found, total)
         ctx.tiling = tiling  # type: ignore[attr-defined]
         return found
@@ -158,16 +141,41 @@ class _Attend(torch.autograd.Function):
         query, key, value, found, total = ctx.saved_tensors  # type: ignore[attr-defined]
         tiling: Tiling = ctx.tiling  # type: ignore[attr-defined]
         slopes = [torch.zeros_like(t, dtype=total.dtype) for t in (query, key, value)]
-        for number, tile in enumerate(tiling.tiles):
-            part = Part(query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key])
-            result = Result(*(t[:, :, tile.query] for t in (slope, found, total)))
-            is_fused = tiling.is_fused(tile, part)
-            back = (
-                _fused_back(tiling, tile, part, result) if is_fused else _plain_back(tiling, tile, number, part, result)
-            )
-            for whole, places, share in zip(slopes, (tile.query, tile.key, tile.key), back, strict=True):
-                whole[:, :, places] += share
+        with torch.autocast(query.device.type, enabled=False):
+            for number, tile in enumerate(tiling.tiles):
+                part = Part(query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key])
+                result = Result(*(t[:, :, tile.query] for t in (slope.to(found.dtype), found, total)))
+                fused = tiling.is_fused(tile, part)
+                back = (
+                    _fused_back(tiling, tile, part, result)
+                    if fused
+                    else _plain_back(tiling, tile, number, part, result)
+                )
+                for whole, places, share in zip(slopes, (tile.query, tile.key, tile.key), back, strict=True):
+                    whole[:, :, places] += share
         return *(whole.to(t.dtype) for whole, t in zip(slopes, (query, key, value), strict=True)), None
+
+
+def _over_tiles(query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> tuple[Tensor, Tensor]:
+    """What each query receives, and the logarithm of the sum of its exp(score)."""
+    found = wide(query).new_zeros(*query.shape[:3], value.shape[3])
+    total = found.new_full(query.shape[:3], -torch.inf)
+    for number, tile in enumerate(tiling.tiles):
+        asking = tile.query
+        part = Part(query[:, :, asking], key[:, :, tile.key], value[:, :, tile.key])
+        fused = tiling.is_fused(tile, part)
+        received, weight = _fused(tiling, tile, part) if fused else _plain(tiling, tile, number, part)
+        if tile.alone:
+            found[:, :, asking], total[:, :, asking] = received.to(found.dtype), weight.to(found.dtype)
+            continue
+        before = total[:, :, asking]
+        now = torch.logaddexp(before, weight.to(found.dtype))
+        finite = now.masked_fill(now == -torch.inf, 0.0)
+        old, new = ((part - finite).exp()[..., None] for part in (before, weight))
+        found[:, :, asking] = found[:, :, asking] * old + received * new
+        total[:, :, asking] = now
+    # a query without a key: its scores are all −∞, and whatever is taken from them
+    return found.to(value.dtype), total.masked_fill_(total == -torch.inf, 0.0)
 
 
 # -- one tile ---------------------------------------------------------------------------------

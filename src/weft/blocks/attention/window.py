@@ -161,6 +161,10 @@ class WindowConfig(HeadsConfig, kind="window"):
             return self
         return replace(self, shift=(self.shift + self.window // 2) % self.window)
 
+    @property
+    def by_rows(self) -> bool:
+        return True
+
     def seen(self, length: int, width: int, *, causal: bool) -> float:
         return float(min(length, self.window))
 
