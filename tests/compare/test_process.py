@@ -25,6 +25,7 @@ def silent(event):
     pass
 
 
+@pytest.mark.slow
 def test_peak_memory_is_that_of_the_variant_alone():
     ballast = np.ones(400 * 2**20, dtype=np.uint8)  # which a child would inherit in `getrusage`
     assert memory.peak_memory() > ballast.nbytes + 200 * 2**20
@@ -61,6 +62,7 @@ def test_ctrl_c_saves(folder):
     assert child.read_outcome(folder / "c" / "softmax")["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_does_not_wait(folder):
     made = Session.new(asked(options=LONG), "c", silent)
     with pytest.raises(KeyboardInterrupt):

@@ -12,12 +12,12 @@ MORE = {
     "hard": [{"learning": "argmax"}, {"learning": "gumbel"}],
     "window": [{"window": 4, "shift": 3}, {"window": 2}, {"window": 5, "shift": 2, "beta": float("inf")}],
     "hierarchy": [{"summaries": 1}, {"beta": 0.0}, {"summaries": 40, "beta": float("inf")}],
-    "local": [{"window": 2}, {"window": 3}, {"window": 5, "beta": float("inf")}, {"window": 4, "beta": 0.0}],
-    "dilated": [{"window": 3, "dilation": 2}, {"window": 2, "dilation": 5}],
-    "strided": [{"stride": 1}, {"stride": 3}, {"stride": 10}],
-    "global": [{"tokens": 1}, {"places": [5, 2]}, {"tokens": 300}],
+    "local": [{"window": 3}, {"window": 5, "beta": float("inf")}],
+    "dilated": [{"window": 3, "dilation": 2}],
+    "strided": [{"stride": 3}],
+    "global": [{"places": [5, 2]}, {"tokens": 0, "learned": 2}],
     "union": [{"of": [{"kind": "local", "window": 2}, {"kind": "global", "places": [3]}, "strided"]}],
-    "random-features": [{"features": 5}, {"features": 64, "beta": 1.0, "seed": 3}, {"redraw": 1}],
+    "random-features": [{"features": 5, "beta": 1.0, "redraw": 1}],
     "channel": [{"heads": 1, "bias": False}, {"beta": 0.0}],
 }
 
