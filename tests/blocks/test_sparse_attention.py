@@ -202,6 +202,8 @@ def test_what_is_forgotten_cannot_be_asked_for_again():
         assert cache.length < 100
         with pytest.raises(UnsupportedError, match="forgotten"):
             cache.rewind(10)
+        with pytest.raises(UnsupportedError, match="forgotten"):
+            cache.rewind(cache.forgotten + 1)
         cache.rewind(180)
         torch.testing.assert_close(module(x[:, 180:], mask=CAUSAL, cache=cache), whole[:, 180:])
 
