@@ -317,6 +317,7 @@ MUTANTS = [
     seeing("ragged rows have no room", "blocks/cache.py", "room = max(self._most(self.reach), left.shape[2] + self.SPARE)", "room = self._most(self.reach)", "patterns"),
     seeing("scores are rounded first", "blocks/attention/tiles.py", "torch.matmul(wide(query) * self.beta, wide(key).mT)", "(torch.matmul(query, key.mT) * self.beta).float()", "patterns"),
     seeing("directions learn", "models/base.py", "nn.Parameter(weights[name], requires_grad=p.requires_grad)", "nn.Parameter(weights[name])", "fits"),
+    seeing("learned tokens read padding", "blocks/attention/pattern.py", "key, Mask(keep=mask.keep))", "key, Mask())", "patterns"),
     seeing("a picture is a row", "blocks/attention/local.py", "columns = query % self.columns - key % self.columns", "columns = 0 * query - 0 * key", "patterns"),
     seeing("chunks do not know the past", "blocks/attention/kernel.py", "start = torch.zeros_like(sums[:, :, :1]) if before is None else before.table[:, :, None]", "start = torch.zeros_like(sums[:, :, :1])", "kernels"),
     seeing("a chunk looks ahead", "blocks/attention/kernel.py", "found = here.tril() @", "found = here @", "kernels"),

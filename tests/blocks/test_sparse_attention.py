@@ -300,6 +300,8 @@ def test_learned_global_tokens_have_read_everything(monkeypatch):
         ours = module.lookup(q, k, v, mask).transpose(1, 2)[real]
         shown = (module.lookup.weights(q, k, mask) @ v).transpose(1, 2)[real]
         torch.testing.assert_close(ours, shown, atol=1e-12, rtol=0)
+    alone = module.lookup(*(t[:1, :, 60:] for t in (q, k, v)))
+    torch.testing.assert_close(module.lookup(q, k, v, Mask(keep=keep))[:1, :, 60:], alone, atol=1e-12, rtol=0)
     for refused in (lambda: module(x, mask=CAUSAL), module.new_cache):
         with pytest.raises(UnsupportedError, match="learned global tokens"):
             refused()
