@@ -3,7 +3,7 @@
 How other programs write a family down stands beside it in `…_layouts.py`; importing it puts it on the menu.
 """
 
-from weft.models.base import ModelConfig
+from weft.models.base import LanguageConfig, ModelConfig
 from weft.models.bert import BERT, BERTConfig, HeadConfig
 from weft.models.bert_layouts import BertLayout
 from weft.models.convnext import ConvNeXt, ConvNeXtConfig
@@ -46,6 +46,7 @@ __all__ = [
     "GPT2Layout",
     "GPTConfig",
     "HeadConfig",
+    "LanguageConfig",
     "Layout",
     "LlamaLayout",
     "MarianLayout",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from weft.config import Choice
+from weft.config import Choice, Size
 from weft.errors import ConfigError, UnsupportedError, WeightsError
 
 
@@ -67,3 +67,15 @@ class ModelConfig(Choice):
             for name, p in module.named_parameters(recurse=False, remove_duplicate=False):
                 setattr(module, name, filled[id(p)])
         return model
+
+
+class LanguageConfig(ModelConfig):
+    """A family that goes on with a text: its model gives logits (B, T, V), and writes through `new_caches` and
+    `next_logits` (`weft.generation.LanguageModel`)."""
+
+    vocab_size: Size
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens it can see at once; None: any number."""
+        return None

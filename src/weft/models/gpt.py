@@ -38,10 +38,10 @@ from weft.blocks.position import LearnedConfig, RotaryConfig
 from weft.config import Between, Share, Size
 from weft.errors import ShapeError
 from weft.models.attention_fits import check_attention
-from weft.models.base import ModelConfig
+from weft.models.base import LanguageConfig
 
 
-class GPTConfig(ModelConfig, kind="gpt"):
+class GPTConfig(LanguageConfig, kind="gpt"):
     """The sizes and parts of a GPT. Heads are a field of `attention`, the hidden width of `feed_forward`.
 
     `qk_norm`: queries and keys normed without weights, or with "learned" ones (Qwen3).
@@ -64,6 +64,10 @@ class GPTConfig(ModelConfig, kind="gpt"):
     def check(self) -> None:
         super().check()
         check_attention(self.attention, self.position, writes=True)
+
+    @property
+    def context(self) -> int:
+        return self.max_length
 
     def build(self) -> GPT:
         return GPT(self)

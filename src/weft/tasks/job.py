@@ -44,6 +44,8 @@ class Job:
     seconds_at_end    what measuring will take once training is over
     most              steps that are worth it, however much time there is; None: any number
     look              what the model does as it stands, shown before and after training; or None
+    find              for a model that is not learned in steps of gradients (counts, word vectors): does all of it, with
+                      progress to `report`, checkpoints and the run's weights; gives the model with its best weights
     conclude          what is found out about the best weights once training is over: files of the run by name; or None
     """
 
@@ -60,6 +62,7 @@ class Job:
     has_test: bool = False
     look: Callable[[nn.Module], dict[str, Any]] | None = None
     conclude: Callable[[nn.Module, RunDirectory], dict[str, Any]] | None = None
+    find: Callable[[RunDirectory, Callable[[dict[str, Any]], None]], tuple[nn.Module, Outcome]] | None = None
     decides: str = "validation_loss"
     source_tokenizer: Tokenizer | None = (
         None  # of texts that are read, where it is another than that of what is written
@@ -135,51 +138,69 @@ def train_job(
     start: Start | None = None,
 ) -> Outcome:
     """A new run, of a `request`, is fitted to the clock on the way; a resumed one keeps its plan as it is."""
-    settings = job.config.training
     report({"event": "phase", "name": "training"})
     with run.locked() if ranks.is_first else nullcontext():
-        torch.manual_seed(settings.seed)
-        model = _model_to_train(run, job.config, start).to(settings.device)
-        pace = None
-        if settings.minutes is not None and request is not None:
-            pace = Pace(request.started + 60 * settings.minutes - job.seconds_at_end(), job.most)
-        shared = ALONE if settings.sharded else ranks  # a sharded model runs on all ranks at once: no work to share
-        trainer = Trainer(
-            model,
-            settings=settings,
-            run=run,
-            samples=job.samples,
-            loss=job.loss,
-            evaluate=lambda: job.measure(model, "validation", shared),
-            on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
-            ranks=ranks,
-            pace=pace,
-        )
-        trainer.decides = job.decides
-        trainer.saves_start = job.config.start is not None
-        trainer.identity = job.config.to_dict()
-        trainer.identity["data"].pop("test")  # its content is in the fingerprint
-        look = job.look if ranks.world == 1 else None
-        if look is not None:
-            report(look(model) | {"when": "before"})
-        outcome = trainer.train()
-        if outcome.stopped_by == "signal":
-            return outcome
-        if look is not None or job.has_test or job.conclude is not None:
-            load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
-        if look is not None:
-            report(look(model) | {"when": "after"})
-        if job.conclude is not None:
-            found = job.conclude(model.eval(), run)
-            for name, content in found.items() if ranks.is_first else ():
-                run.write_json(name, content)
-        if job.has_test:
-            report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
-            metrics = job.measure(model, "test", shared)
-            found = {"step": outcome.progress.best_step, "test_loss": metrics.pop("validation_loss")}
-            if ranks.is_first:
-                run.write_json(TEST_FILE, found | _plain(metrics))
+        torch.manual_seed(job.config.training.seed)
+        if job.find is not None:
+            model, outcome = job.find(run, report)
+        else:
+            model, outcome = _learned(run, job, ranks, report, request, start)
+        if outcome.stopped_by != "signal":
+            _after(model, outcome, run, job, ranks, report)
         return outcome
+
+
+def _learned(
+    run: RunDirectory, job: Job, ranks: Ranks, report: Report, request: Request | None, start: Start | None
+) -> tuple[nn.Module, Outcome]:
+    """In steps of gradients; the model has its best weights if anything is still to be done with it."""
+    settings = job.config.training
+    model = _model_to_train(run, job.config, start).to(settings.device)
+    pace = None
+    if settings.minutes is not None and request is not None:
+        pace = Pace(request.started + 60 * settings.minutes - job.seconds_at_end(), job.most)
+    trainer = Trainer(
+        model,
+        settings=settings,
+        run=run,
+        samples=job.samples,
+        loss=job.loss,
+        evaluate=lambda: job.measure(model, "validation", _sharing(job, ranks)),
+        on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
+        ranks=ranks,
+        pace=pace,
+    )
+    trainer.decides = job.decides
+    trainer.saves_start = job.config.start is not None
+    trainer.identity = job.config.to_dict()
+    trainer.identity["data"].pop("test")  # its content is in the fingerprint
+    if job.look is not None and ranks.world == 1:
+        report(job.look(model) | {"when": "before"})
+    outcome = trainer.train()
+    if outcome.stopped_by != "signal" and (job.look is not None or job.has_test or job.conclude is not None):
+        load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
+    return model, outcome
+
+
+def _sharing(job: Job, ranks: Ranks) -> Ranks:
+    """Who shares the work of measuring: a sharded model runs on all ranks at once, and there is none to share."""
+    return ALONE if job.config.training.sharded else ranks
+
+
+def _after(model: nn.Module, outcome: Outcome, run: RunDirectory, job: Job, ranks: Ranks, report: Report) -> None:
+    """What is shown, found out and tested with the best weights."""
+    if job.look is not None and ranks.world == 1:
+        report(job.look(model) | {"when": "after"})
+    if job.conclude is not None:
+        found = job.conclude(model.eval(), run)
+        for name, content in found.items() if ranks.is_first else ():
+            run.write_json(name, content)
+    if job.has_test:
+        report({"event": "phase", "name": "testing", "step": outcome.progress.best_step})
+        metrics = job.measure(model, "test", _sharing(job, ranks))
+        found = {"step": outcome.progress.best_step, "test_loss": metrics.pop("validation_loss")}
+        if ranks.is_first:
+            run.write_json(TEST_FILE, found | _plain(metrics))
 
 
 def _model_to_train(run: RunDirectory, config: RunConfig, start: Start | None) -> nn.Module:

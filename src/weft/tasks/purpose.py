@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import UnsupportedError
-from weft.models import BERTConfig, ModelConfig, T5Config, TransformerConfig, layout_for
+from weft.models import BERTConfig, LanguageConfig, ModelConfig, T5Config, TransformerConfig, layout_for
 from weft.models.bert import ClassesConfig, MaskedConfig
 from weft.models.pictures import PictureConfig
 
@@ -37,8 +37,9 @@ def purpose(config: ModelConfig) -> str:
         return "translate"
     if isinstance(config, PictureConfig):
         return "classify" if config.head.classes else "read"
-    if not isinstance(config, BERTConfig):
+    if isinstance(config, LanguageConfig):
         return "generate"
+    assert isinstance(config, BERTConfig)
     if isinstance(config.head, ClassesConfig):
         return "classify"
     return "fill" if isinstance(config.head, MaskedConfig) else "read"

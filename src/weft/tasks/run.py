@@ -20,7 +20,7 @@ from weft.checkpoints.status import run_status
 from weft.data import TokenFile, tokenise
 from weft.errors import ConfigError, DataError, UnsupportedError, WeftError, WeightsError
 from weft.generation import GenerationConfig, Sample, Weights, generate, is_worth_packing, packed, stream
-from weft.models import BERTConfig, GPTConfig, ModelConfig
+from weft.models import BERTConfig, LanguageConfig, ModelConfig
 from weft.models.layouts import is_foreign
 from weft.models.pictures import PictureConfig
 from weft.tasks.environment import check_fits
@@ -180,8 +180,9 @@ class Run:
     def context(self) -> int:
         """How many tokens it reads at once when it is measured."""
         self.check_writes()
-        assert isinstance(self.model_config, GPTConfig)
-        return min(self.model_config.max_length, LONGEST) if self.is_imported else self.model_config.max_length
+        assert isinstance(self.model_config, LanguageConfig)
+        context = self.model_config.context
+        return min(context or LONGEST, LONGEST) if self.is_imported else context or LONGEST
 
     @property
     def device(self) -> torch.device:
@@ -283,7 +284,7 @@ class Run:
 
     def check_writes(self) -> None:
         """Refuse a model that does not go on with a text."""
-        if not isinstance(self.model_config, GPTConfig):
+        if not isinstance(self.model_config, LanguageConfig):
             reads = isinstance(self.model_config, BERTConfig)
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it {manner(self.model_config)}",
