@@ -4,8 +4,18 @@ import pytest
 import torch
 
 from weft.analysis import capture
-from weft.blocks import CAUSAL, Attention, FeedForward, LayerNorm, Layers, PreNorm, SoftmaxLookup, TransformerLayer
-from weft.errors import ConfigError
+from weft.blocks import (
+    CAUSAL,
+    Attention,
+    AttentionConfig,
+    FeedForward,
+    LayerNorm,
+    Layers,
+    PreNorm,
+    SoftmaxLookup,
+    TransformerLayer,
+)
+from weft.errors import ConfigError, UnsupportedError
 
 
 def stack():
@@ -80,3 +90,19 @@ def test_a_shared_lookup_shows_each_attention_its_own_map():
             module(x)
         x = module(x)
         assert torch.equal(maps[name].weights, again[""].weights)
+
+
+@pytest.mark.parametrize("kind", ["local", "linear"])
+def test_a_map_that_is_not_there_says_why(kind):
+    attention = AttentionConfig.pick(kind).build(16)
+    model, cache = torch.nn.ModuleDict({"attention": attention}), attention.new_cache()
+    attention(torch.randn(1, 5, 16), mask=CAUSAL, cache=cache)
+    with capture(model) as maps:
+        attention(torch.randn(1, 1, 16), mask=CAUSAL, cache=cache)
+    with pytest.raises(UnsupportedError, match="does not keep every token"):
+        maps["attention"]
+    with pytest.raises(ConfigError, match="did you mean 'attention'"):
+        maps["atention"]
+    with capture(model) as maps:
+        attention(torch.randn(1, 5, 16), mask=CAUSAL)
+    assert maps["attention"].weights.shape[2:] == (5, 5)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.blocks.attention import Attention, Lookup, Mask
-from weft.errors import ConfigError, did_you_mean
+from weft.errors import ConfigError, UnsupportedError, did_you_mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,19 +42,35 @@ class AttentionMap:
         return f"AttentionMap({rows} rows, {heads} heads, {asking} x {self.key.shape[2]})"
 
 
+class _Maps(dict[str, AttentionMap]):
+    """Maps by the names of their modules; one that is not there says why."""
+
+    chosen: frozenset[str] = frozenset()
+
+    def __missing__(self, name: str) -> AttentionMap:
+        if name not in self.chosen:
+            raise ConfigError(f"no attention {name!r} is looked at", advice=did_you_mean(name, self.chosen))
+        raise UnsupportedError(
+            f"there is no map of {name!r}: it did not run, or it went on from a cache that does not keep every token",
+            expected="the whole text in one call, without a cache",
+        )
+
+
 @contextmanager
 def capture(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, AttentionMap]]:
     """Collect the attention maps of the modules whose names match, while the block runs.
 
     The model computes as always, fused kernel included; only the inputs of its lookups are kept. A
-    module that runs several times inside the block leaves its last map.
+    module that runs several times inside the block leaves its last map. Kinds that do not keep every token they read
+    (`local`, `linear` …) leave one for the tokens of the first call of a cache, and none for later ones.
     """
     found = {name: module for name, module in model.named_modules() if isinstance(module, Attention)}
     chosen = {name: module for name, module in found.items() if fnmatchcase(name, pattern)}
     if not chosen:
         raise ConfigError(f"no attention matches {pattern!r}", advice=did_you_mean(pattern, found))
     names = {module: name for name, module in chosen.items()}
-    maps: dict[str, AttentionMap] = {}
+    maps = _Maps()
+    maps.chosen = frozenset(chosen)
     asking: list[nn.Module] = []  # the attention that runs now: lookups may be shared, attentions are not
 
     def note(module: nn.Module, _inputs: tuple[Any, ...]) -> None:
