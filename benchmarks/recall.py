@@ -1,12 +1,13 @@
 """What attention kinds can recall: pairs spread over a long row, asked for at its beginning.
 
     python benchmarks/recall.py [STEPS] [KIND…]           32 pairs in 4 096 tokens
-    python benchmarks/recall.py many [STEPS] [KIND…]      256 pairs: more than a sum of features can hold apart
+    python benchmarks/recall.py many [STEPS] [KIND…]      256 pairs and nothing else: can a sum hold them apart?
 
-A row is mostly filling; some tokens say "this name has that value", each name once, at random places. Before it stand
-the names that are asked for, and the model, an encoder of two layers of width 64 without positions, is to say their
-values: one of 4, so that guessing gives 0.25. It learns from rows of all lengths up to 4 096, drawn anew in every step,
-and is tested on rows of 4 096. One JSON line for each kind: accuracy, steps, seconds. Nothing was tuned for any kind.
+Some tokens of a row say "this name has that value", each name once, at random places; the others are filling. Before it
+stand 32 names that are asked for, and the model, an encoder of two layers of width 64 without positions, is to say their
+values: one of 4, so that guessing gives 0.25. It learns from rows of all lengths up to the longest, drawn anew in every
+step, and is tested on rows of the longest. One JSON line for each kind: accuracy, steps, seconds. Nothing was tuned for
+any kind.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from weft.blocks import AttentionConfig
 from weft.models import BERTConfig
 from weft.training.optimizer import MuonConfig
 
-LENGTH, VALUES, ASKED, WIDTH, NEAR = 4096, 4, 32, 64, 32
+VALUES, ASKED, WIDTH, NEAR = 4, 32, 64, 32
 TOKENS = 16384  # in a step: shorter rows, more of them
 KINDS: dict[str, object] = {
     "softmax": "softmax",
@@ -38,9 +39,10 @@ KINDS: dict[str, object] = {
 
 @dataclass(frozen=True)
 class Task:
-    """So many names, of which 32 are asked for."""
+    """So many names, of which 32 are asked for, in rows of at most this length."""
 
     names: int
+    longest: int
     steps: int
 
     @property
@@ -60,7 +62,7 @@ class Task:
 
     def length(self, chance: torch.Generator) -> int:
         """Of the rows of a step: from those that hold nothing but pairs to the longest."""
-        low, high = math.log(self.names), math.log(LENGTH)
+        low, high = math.log(self.names), math.log(self.longest)
         return round(math.exp(low + (high - low) * torch.rand((), generator=chance).item()))
 
 
@@ -69,9 +71,19 @@ class Reader(nn.Module):
 
     def __init__(self, vocabulary: int, attention: AttentionConfig) -> None:
         super().__init__()
-        config = BERTConfig(vocab_size=vocabulary, max_length=2 * LENGTH, width=WIDTH, depth=2, attention=attention)
+        config = BERTConfig(vocab_size=vocabulary, max_length=8192, width=WIDTH, depth=2, attention=attention)
         self.encoder = config.override({"position.kind": "none", "qk_norm": False, "head.kind": "none"}).build()
         self.head = nn.Linear(WIDTH, VALUES)
+        self._name(vocabulary)
+
+    @torch.no_grad()
+    def _name(self, vocabulary: int) -> None:
+        """A name begins as the same vector where it is asked for and in its pairs, a value in all pairs: what is left to
+        learn is to look for the one and to read the other."""
+        names = (vocabulary - 1) // (1 + VALUES)
+        name, value = torch.randn(names, 1, WIDTH), torch.randn(1, VALUES, WIDTH)
+        table = torch.cat([torch.zeros(1, WIDTH), name[:, 0], (name + value).flatten(0, 1)])
+        self.encoder.tokens.weight.copy_(table * self.encoder.tokens.weight.std())
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.head(self.encoder(tokens)[:, :ASKED])
@@ -99,8 +111,8 @@ def learn(task: Task, kind: object) -> dict[str, float]:
     spent = time.perf_counter() - begin
     chance, right = torch.Generator().manual_seed(2), []
     with torch.inference_mode():
-        for _ in range(8):
-            tokens, values = task.rows(LENGTH, chance, count=4)
+        for _ in range(16):
+            tokens, values = task.rows(task.longest, chance, count=4)
             right.append((model(tokens).argmax(-1) == values).float().mean().item())
     return {"accuracy": round(sum(right) / len(right), 4), "steps": task.steps, "seconds": round(spent)}
 
@@ -110,7 +122,7 @@ def main() -> None:
     many = words[:1] == ["many"]
     words = words[1:] if many else words
     steps = int(words.pop(0)) if words and words[0].isdigit() else 600
-    task = Task(256 if many else 32, steps)
+    task = Task(256, 256, steps) if many else Task(32, 4096, steps)
     for name, kind in KINDS.items():
         if not words or name in words:
             print(json.dumps({"name": f"recall-{task.names}/{name}"} | learn(task, kind)), flush=True)

@@ -55,11 +55,11 @@ class SeenByAll(Pattern):
 class GlobalConfig(PatternConfig, kind="global"):
     """Tokens that see all and are seen by all: the first `tokens` of the row, or those at `places`.
 
-    Or `learned` ones that are no part of it: a summary in every head, which all tokens can read (Ainslie et al. 2020,
+    Besides or instead, `learned` ones that are no part of it: a summary in every head, which all tokens can read (Ainslie et al. 2020,
     "ETC"). They have seen the future too, so only places serve a model that writes.
     """
 
-    tokens: Count = 4
+    tokens: Count | None = None  # 4, unless places or learned ones are named
     places: tuple[Count, ...] = ()
     learned: Count = 0
 
@@ -67,9 +67,17 @@ class GlobalConfig(PatternConfig, kind="global"):
         super().check()
         if len(set(self.places)) < len(self.places):
             raise ConfigError(f"places = {self.places}", expected="each place once")
-        if not (self.tokens or self.places or self.learned):
+        if self.places and self.tokens is not None:
+            raise ConfigError(f"tokens = {self.tokens} and places = {self.places}", expected="one of the two")
+        if not (self._given or self.learned):
             raise ConfigError("no global tokens", expected="tokens, places or learned")
 
+    @property
+    def _given(self) -> tuple[int, ...]:
+        """The places in the row."""
+        if self.places:
+            return tuple(sorted(self.places))
+        return tuple(range((0 if self.learned else 4) if self.tokens is None else self.tokens))
+
     def pattern(self) -> Union:
-        places = tuple(sorted(self.places)) or tuple(range(0 if self.learned else self.tokens))
-        return Union((SeesAll(places), SeenByAll(places), Local(1)))
+        return Union((SeesAll(self._given), SeenByAll(self._given), Local(1)))
