@@ -3,11 +3,11 @@
     python benchmarks/recall.py [STEPS] [KIND…]           32 pairs in 4 096 tokens
     python benchmarks/recall.py many [STEPS] [KIND…]      256 pairs and nothing else: can a sum hold them apart?
 
-Some tokens of a row say "this name has that value", each name once, at random places; the others are filling. Before it
-stand 32 names that are asked for, and the model, an encoder of two layers of width 64 without positions, is to say their
-values: one of 4, so that guessing gives 0.25. It learns from rows of all lengths up to the longest, drawn anew in every
-step, and is tested on rows of the longest. One JSON line for each kind: accuracy, steps, seconds. Nothing was tuned for
-any kind.
+Some tokens of a row say "this name has that value", each name once, at random places; the others are filling. Before
+it stand 32 names that are asked for, and the model, an encoder of two layers of width 64 without positions, is to say
+their values: one of 4, so that guessing gives 0.25. It learns from rows of all lengths up to the longest, drawn anew in
+every step, and is tested on rows of the longest. One JSON line for each kind: accuracy, steps, seconds. Nothing was
+tuned for any kind.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Reader(nn.Module):
 
     @torch.no_grad()
     def _name(self, vocabulary: int) -> None:
-        """A name begins as the same vector where it is asked for and in its pairs, a value in all pairs: what is left to
-        learn is to look for the one and to read the other."""
+        """A name begins as the same vector where it is asked for and in its pairs, a value in all pairs: what is left
+        to learn is to look for the one and to read the other."""
         names = (vocabulary - 1) // (1 + VALUES)
         name, value = torch.randn(names, 1, WIDTH), torch.randn(1, VALUES, WIDTH)
         table = torch.cat([torch.zeros(1, WIDTH), name[:, 0], (name + value).flatten(0, 1)])

@@ -323,6 +323,8 @@ def test_what_cannot_be_joined_or_take_turns_is_refused():
         AttentionConfig.pick({"kind": "union", "of": []})
     with pytest.raises(ConfigError, match="each place once"):
         AttentionConfig.pick({"kind": "global", "places": [1, 1]})
+    with pytest.raises(ConfigError, match="one of the two"):
+        AttentionConfig.pick({"kind": "global", "places": [1], "tokens": 2})
     with pytest.raises(ConfigError, match="no global tokens"):
         AttentionConfig.pick({"kind": "global", "tokens": 0})
     with pytest.raises(ConfigError, match="once for all"):

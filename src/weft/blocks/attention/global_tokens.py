@@ -55,8 +55,8 @@ class SeenByAll(Pattern):
 class GlobalConfig(PatternConfig, kind="global"):
     """Tokens that see all and are seen by all: the first `tokens` of the row, or those at `places`.
 
-    Besides or instead, `learned` ones that are no part of it: a summary in every head, which all tokens can read (Ainslie et al. 2020,
-    "ETC"). They have seen the future too, so only places serve a model that writes.
+    Besides or instead, `learned` ones that are no part of it: a summary in every head, which all tokens can read
+    (Ainslie et al. 2020, "ETC"). They have seen the future too, so only places serve a model that writes.
     """
 
     tokens: Count | None = None  # 4, unless places or learned ones are named
