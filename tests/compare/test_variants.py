@@ -46,6 +46,8 @@ def test_words_stand_for_themselves_and_numbers_need_their_setting():
 def test_names_are_fit_for_folders():
     assert names(x__y=["../up", "a b/c", "a:b?c", ".hidden"]) == ["y-..-up", "a-b-c", "a-b-c-2", "y-.hidden"]
     assert names(x__y=["case", "Case"]) == ["case", "Case-2"]  # one folder on some disks
+    tables = ['{kind="local", window=64}', "{window = 3}", {"kind": "local", "window": 64}]
+    assert names(x__y=tables) == ["local-window-64", "window-3", "local-window-64-2"]
     assert max(map(len, names(x__y=["l" * 300, "m" * 300]))) <= 80
 
 

@@ -108,6 +108,9 @@ def _variant(combination: Sequence[tuple[str, Any]], taken: set[str]) -> Variant
 def label(key: str, value: Any) -> str:
     """A word stands for itself (`softmax`), a number needs its setting (`width-64`); fit for a folder's name."""
     text = as_text(value)
+    if text.startswith("{"):  # a table of settings: its kind stands for itself too
+        parts = (re.split("[=:]", part, maxsplit=1) for part in re.sub(r"[{}\"']", "", text).split(","))
+        text = "-".join("-".join(word.strip() for word in part if word.strip() != "kind") for part in parts)
     if not text[:1].isalpha() or text.lower() in NO_WORDS:
         text = f"{key.rpartition('.')[2]}-{text}" if key else text
     return re.sub(r"[^\w.+-]+", "-", text.replace(",", "+")).strip("-.")
