@@ -5,6 +5,7 @@ import torch
 
 from weft.blocks import AttentionConfig
 from weft.blocks.attention import SoftmaxConfig
+from weft.cost import cost_of, picture_cost
 from weft.errors import ConfigError
 from weft.models import ModelConfig
 
@@ -98,6 +99,18 @@ def test_text_to_text(family, kind):
         memory, caches = model.encode(source, keep), model.new_caches()
         parts = [model.logits(model.states(target[:, i : i + 1], memory, caches=caches)) for i in range(11)]
     torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", ["gpt", "vit"])
+def test_the_cost_of_a_plan(family, kind):
+    """Pictures are costed by a walk without numbers, on a device that has none."""
+    if family == "gpt" and kind in BLIND:
+        return
+    config = config_of(family, kind)
+    cost = picture_cost(config, batch=2, size=32) if family == "vit" else cost_of(config, batch=2, length=30)
+    maps = sum(p.numel() for p in config.skeleton().parameters() if p.dim() == 2)
+    assert cost.flops > 6 * maps and cost.memory > 4 * cost.parameters > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import softargmax, wide
+from weft.blocks.attention.softmax import softargmax, unrounded, wide
 from weft.blocks.cache import Cache, SumCache
 from weft.errors import UnsupportedError
 
@@ -100,7 +100,7 @@ class KernelLookup(Lookup):
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None) -> tuple[Heads, Sums]:
         """What each query receives, and the sums with these keys in them."""
-        with torch.autocast(query.device.type, enabled=False):  # sums over a whole text need all their digits
+        with unrounded(query.device):  # sums over a whole text need all their digits
             return self._attend_widely(query, key, value, mask, before)
 
     def _attend_widely(

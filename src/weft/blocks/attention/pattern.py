@@ -104,12 +104,12 @@ def tiles_of(pattern: Pattern, first: int, length: int, causal: bool, device: to
         earlier = tuple(parts[:number])
         made: dict[tuple[object, ...], Forbidden | None] = {}
         for asking, answering in part.blocks(first, length, causal):
-            query, key = (torch.arange(length, device=device)[places] for places in (asking, answering))
+            query, key = (torch.arange(length)[places] for places in (asking, answering))
             alike = _alike((*earlier, part), asking, answering, len(query), len(key))
-            forbidden = made[alike] if alike in made else _forbidden(part, earlier, query, key, causal)
+            forbidden = made[alike] if alike in made else _forbidden(part, earlier, query, key, causal, device)
             if alike is not None:
                 made[alike] = forbidden
-            if forbidden is None or not forbidden.pairs.all():
+            if forbidden is None or not forbidden.everything:
                 tiles.append(Tile(_moved(asking, -first), answering, int(key[-1]), forbidden, alone))
                 area += len(query) * len(key)
     return tiles, area
@@ -120,7 +120,7 @@ def _moved(places: Places, by: int) -> Places:
 
 
 def _forbidden(
-    part: Pattern, earlier: tuple[Pattern, ...], query: Tensor, key: Tensor, causal: bool
+    part: Pattern, earlier: tuple[Pattern, ...], query: Tensor, key: Tensor, causal: bool, device: torch.device
 ) -> Forbidden | None:
     """Which pairs of a block are not part of this pattern, or of an earlier one already; None if all belong to it."""
     asking, answering = query[:, None], key[None, :]
@@ -129,7 +129,7 @@ def _forbidden(
         allowed = allowed & ~other.sees(asking, answering)
     if causal:
         allowed = allowed & (answering <= asking)
-    return None if allowed.all() else Forbidden(~allowed)
+    return None if allowed.all() else Forbidden(~allowed, device)
 
 
 def _alike(

@@ -4,6 +4,7 @@ softargmax(β·q·k). The 2017 kind (Vaswani et al., "Attention Is All You Need"
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -60,6 +61,12 @@ def softargmax(
 def wide(x: Tensor) -> Tensor:
     """Half precision as float32: sums and products in half lose what the fused kernel keeps."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def unrounded(device: torch.device) -> AbstractContextManager[object]:
+    """Inside it nothing is rounded to half precision by itself; there are devices, such as `meta`, that never do."""
+    available = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if available else nullcontext()
 
 
 def products(query: Queries, key: Keys) -> Float[Tensor, "B H T S"]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from weft.blocks.attention.base import Heads, Queries
-from weft.blocks.attention.softmax import wide
+from weft.blocks.attention.softmax import unrounded, wide
 
 # The parts of torch's fused attention on a CPU: with the sums of the scores, which tiles are joined by. They are no
 # promised interface; where they are missing, and on other devices, the plain way computes the same.
@@ -29,11 +29,15 @@ Places = slice | Tensor  # along the row: a run of them, or some by their number
 
 
 class Forbidden:
-    """Which pairs (queries, keys) of a block are not part of a tile; blocks that are alike share one."""
+    """Which pairs (queries, keys) of a block are not part of a tile; blocks that are alike share one.
 
-    def __init__(self, pairs: Bool[Tensor, "Q S"]) -> None:
-        self.pairs = pairs
+    They are given on the processor, where asking about them waits for nothing; `meta` could not even answer.
+    """
+
+    def __init__(self, pairs: Bool[Tensor, "Q S"], device: torch.device) -> None:
+        self.everything = bool(pairs.all())
         self.empties = bool(pairs.all(1).any())  # whether a query has no key at all
+        self.pairs = pairs.to(device)
         self._added: dict[torch.dtype, Tensor] = {}
 
     def added(self, dtype: torch.dtype) -> Float[Tensor, "Q S"]:
@@ -129,7 +133,7 @@ def attend(query: Queries, key: Tensor, value: Tensor, tiling: Tiling) -> Heads:
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> Tensor:
-        with torch.autocast(query.device.type, enabled=False):
+        with unrounded(query.device):
             found, total = _over_tiles(query, key, value, tiling)
         ctx.save_for_backward(query, key, value, found, total)
         ctx.tiling = tiling  # type: ignore[attr-defined]
@@ -141,7 +145,7 @@ class _Attend(torch.autograd.Function):
         query, key, value, found, total = ctx.saved_tensors  # type: ignore[attr-defined]
         tiling: Tiling = ctx.tiling  # type: ignore[attr-defined]
         slopes = [torch.zeros_like(t, dtype=total.dtype) for t in (query, key, value)]
-        with torch.autocast(query.device.type, enabled=False):
+        with unrounded(query.device):
             for number, tile in enumerate(tiling.tiles):
                 part = Part(query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key])
                 result = Result(*(t[:, :, tile.query] for t in (slope.to(found.dtype), found, total)))
