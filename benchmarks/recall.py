@@ -1,7 +1,7 @@
 """What attention kinds can recall: pairs spread over a long row, asked for at its beginning.
 
     python benchmarks/recall.py [STEPS] [KIND…]           32 pairs in 4 096 tokens
-    python benchmarks/recall.py many [STEPS] [KIND…]      256 pairs and nothing else: can a sum hold them apart?
+    python benchmarks/recall.py many [STEPS] [KIND…]      128 pairs and nothing else: can a sum hold them apart?
 
 Some tokens of a row say "this name has that value", each name once, at random places; the others are filling. Before
 it stand 32 names that are asked for, and the model, an encoder of two layers of width 64 without positions, is to say
@@ -122,7 +122,7 @@ def main() -> None:
     many = words[:1] == ["many"]
     words = words[1:] if many else words
     steps = int(words.pop(0)) if words and words[0].isdigit() else 600
-    task = Task(256, 256, steps) if many else Task(32, 4096, steps)
+    task = Task(128, 128, steps) if many else Task(32, 4096, steps)
     for name, kind in KINDS.items():
         if not words or name in words:
             print(json.dumps({"name": f"recall-{task.names}/{name}"} | learn(task, kind)), flush=True)
