@@ -159,7 +159,17 @@ def put_marian(page, desk):
     write_folder(folder, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
+TYPED = [p for p in PAGES if blocks(p, "console")]
+SLOW = {
+    f"{name}.md"
+    for name in ["write-with-a-model", "translate", "fill-in-words", "classify-pictures", "to-and-from-hugging-face"]
+}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in TYPED],
+)
 def test_commands_work(page, desk):
     """All commands of a page, in order, in one folder; a run that the page takes for granted is there."""
     lines = list(commands(page))

@@ -105,7 +105,10 @@ def test_json_has_an_event_a_second(monkeypatch, capsys):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize(("env", "drawn"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+@pytest.mark.parametrize(
+    ("env", "drawn"),
+    [({}, True), ({"NO_COLOR": "1"}, False), pytest.param({"TERM": "dumb"}, False, marks=pytest.mark.slow)],
+)
 def test_in_a_pseudo_terminal(tmp_path, env, drawn):
     import pty
 

@@ -45,7 +45,7 @@ def logits_of(model, rows=2, steps=12, ragged=False):
     return torch.stack(out)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 20])
+@pytest.mark.parametrize("rows", [1, pytest.param(3, marks=pytest.mark.slow), 20])
 @pytest.mark.parametrize("style", sorted(STYLES))
 def test_float32_is_the_same_model(style, rows):
     model = small(style)

@@ -72,7 +72,7 @@ def test_cached_equals_uncached(style):
     source, keep = padded(texts(SOURCES))
     memory = t5.encode(source, keep)
     whole = t5.logits(t5.states(target, memory))
-    for size in (1, 2, 5):
+    for size in (1, 5):
         caches = t5.new_caches()
         with torch.no_grad():
             parts = [t5.logits(t5.states(piece, memory, caches=caches)) for piece in target.split(size, 1)]
@@ -192,7 +192,9 @@ def test_dropout_reaches_the_last_states_of_both_stacks():
     assert (t5.eval().encode(torch.randint(50, (4, 24))).states != 0).all()
 
 
-@pytest.mark.parametrize("optimizer", [MuonConfig(), AdamWConfig(learning_rate=0.01)])
+@pytest.mark.parametrize(
+    "optimizer", [MuonConfig(), pytest.param(AdamWConfig(learning_rate=0.01), marks=pytest.mark.slow)]
+)
 def test_one_batch_can_be_learned_by_heart(optimizer):
     torch.manual_seed(0)
     t5 = STYLES["default"].override({"dropout": 0.0, "depth": 1, "decoder_depth": 1}).build()

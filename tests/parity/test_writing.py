@@ -41,7 +41,7 @@ def their_ids(theirs, row, count):
     return out[0, len(row) :].tolist()
 
 
-def check(tmp_path, **sizes):
+def check(tmp_path, count, **sizes):
     theirs = folder_of(tmp_path / "hf", **sizes)
     run = weft.load(tmp_path / "hf")
     torch.manual_seed(1)
@@ -50,21 +50,22 @@ def check(tmp_path, **sizes):
         for row in rows:
             difference = (run.model(torch.tensor([row])) - theirs(torch.tensor([row])).logits).abs().max()
             assert difference <= 1e-5
-    wanted = [their_ids(theirs, row, 200) for row in rows]
+    wanted = [their_ids(theirs, row, count) for row in rows]
     assert len({tuple(ids) for ids in wanted}) == 3
     assert len(set(wanted[0])) > 5  # a text, not one token for ever
     for model in (run.model, packed(run.model)):
-        assert greedy_ids(model, rows, 200) == wanted  # in company, ragged
-        assert greedy_ids(model, rows[:1], 200) == wanted[:1]  # alone
+        assert greedy_ids(model, rows, count) == wanted  # in company, ragged
+        assert greedy_ids(model, rows[:1], count) == wanted[:1]  # alone
 
 
-def test_two_hundred_greedy_tokens(tmp_path):
-    check(tmp_path, **TINY)
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.slow)])
+def test_greedy_tokens(tmp_path, count):
+    check(tmp_path, count, **TINY)
 
 
 @pytest.mark.slow
 def test_two_hundred_greedy_tokens_of_124_million_parameters(tmp_path):
-    check(tmp_path)
+    check(tmp_path, 200)
 
 
 def test_from_text_to_text_with_their_tokenizer(tmp_path):

@@ -28,7 +28,7 @@ def test_names_are_the_kind_and_its_fields():
     assert name_of(AttentionConfig.pick("local")) == "local (window=256)"  # though it is the default
     assert name_of(small("local", {"beta": 0.5})) == "local (window=4, beta=0.5)"
     assert name_of(small("union")) == "union of local (window=4) and global (tokens=2)"
-    assert name_of(small("global", {"places": "3,5"})) == "global (tokens=2, places=3+5)"
+    assert name_of(small("global", {"places": "3,5"})) == "global (places=3+5)"
 
 
 def test_titles_tell_the_layers_where_they_differ():

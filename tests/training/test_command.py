@@ -82,9 +82,14 @@ def test_the_loss_falls_from_about_ln_of_the_vocabulary(undisturbed):
 
 @pytest.mark.parametrize(
     ("point", "count"),
-    [("step", 1), ("step", 13), ("optimizer", 20), ("save", 1), ("save", 4), ("manifest", 4), ("rename", 5),
-     ("evaluate", 2), ("model", 3)],
-)  # fmt: skip
+    [
+        *[("step", 13), ("save", 4), ("rename", 5), ("model", 3)],
+        *(
+            pytest.param(point, count, marks=pytest.mark.slow)
+            for point, count in [("step", 1), ("optimizer", 20), ("save", 1), ("manifest", 4), ("evaluate", 2)]
+        ),
+    ],
+)
 def test_kill_9_at_chosen_instants(folder, undisturbed, point, count):
     out = f"killed-{point}-{count}"
     killed(folder, point, count, *train_words("book.txt", out, STEPS, *EVERY))

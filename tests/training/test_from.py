@@ -62,7 +62,13 @@ def test_it_learns_faster_than_from_scratch(folder):
     assert losses[0] < losses[1] - 0.5
 
 
-@pytest.mark.parametrize(("point", "count"), [("save", 1), ("step", 3), ("rename", 4), ("step", 9)])
+@pytest.mark.parametrize(
+    ("point", "count"),
+    [
+        ("step", 3),
+        *(pytest.param(*at, marks=pytest.mark.slow) for at in [("save", 1), ("rename", 4), ("step", 9)]),
+    ],
+)
 def test_killed_and_resumed_it_ends_with_the_same_bytes(folder, tmp_path, point, count):
     if not (folder / "whole").exists():
         weft(*more("whole"), cwd=folder)

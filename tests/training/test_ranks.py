@@ -58,6 +58,7 @@ def test_two_ranks_give_what_one_gives(folder, together):
 SHARDED = ["--set", "training.optimizer.kind=adamw", "--set", "training.optimizer.learning_rate=0.003"]
 
 
+@pytest.mark.slow
 def test_sharded_ranks_give_what_one_gives_and_resume_to_the_byte(folder):
     words = [*SAVES, *NO_DROPOUT, *SHARDED]
     weft(*train_words("book.txt", "adam-alone", STEPS, *words), cwd=folder)
@@ -80,6 +81,7 @@ def test_sharding_needs_adamw(folder):
     assert "optimizer.kind=adamw" in result.stderr
 
 
+@pytest.mark.slow
 def test_two_ranks_that_are_killed_resume_to_the_byte(folder, together):
     words = train_words("book.txt", "killed", STEPS, *SAVES, *NO_DROPOUT)
     result = torchrun(folder, KILL_AT, "step", "15", *words, check=False)

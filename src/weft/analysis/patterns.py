@@ -105,7 +105,10 @@ def small(kind: str, changes: Mapping[str, Any] | None = None) -> AttentionConfi
     if "," in kind:
         kind, changes = "alternating", {"of": kind} | changes
     config = AttentionConfig.pick(kind)
-    return config.override(_small_members(SMALL.get(config.kind, {}))).override(_small_members(changes))
+    fields = dict(SMALL.get(config.kind, {}))
+    if "places" in changes:  # these instead of the first ones
+        fields.pop("tokens", None)
+    return config.override(_small_members(fields)).override(_small_members(changes))
 
 
 def _small_members(fields: Mapping[str, Any]) -> dict[str, Any]:
