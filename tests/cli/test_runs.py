@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from training_setup import text, train_words, weft
+from training_setup import here, text, train_words, weft
 from weft.checkpoints.removal import check_removable, remove_run
 from weft.checkpoints.status import is_locked, list_runs, run_status
 from weft.cli.runs import age, megabytes
@@ -197,7 +197,7 @@ def folder(tmp_path_factory):
     """A real run, and some made by hand."""
     folder = tmp_path_factory.mktemp("work")
     (folder / "book.txt").write_text(text(1500))
-    weft(*train_words("book.txt", "runs/real", 3), cwd=folder)
+    here(*train_words("book.txt", "runs/real", 3), cwd=folder)
     fake(folder / "runs" / "a-run-with-quite-a-long-name-to-fold-somewhere", step=1200, steps=30_000, ago=90_000)
     fake(folder / "runs" / "[red]odd\x1b[31m", step=1, ago=100)
     (folder / "runs" / "bad").mkdir()

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import weft as package
-from training_setup import SMALL, text, train_words, weft
+from training_setup import SMALL, here, text, train_words
 from weft.tasks import overlap
 from weft.tasks.overlap import overlap_warnings
 from weft.tasks.sources import DataConfig, read_source
@@ -75,7 +75,7 @@ def folder(tmp_path):
 
 
 def test_training_warns_in_words_and_as_an_event(folder):
-    result = weft(*train_words("book.txt", "a", 2, "--json"), cwd=folder)
+    result = here(*train_words("book.txt", "a", 2, "--json"), cwd=folder)
     events = [json.loads(line) for line in result.stdout.splitlines()]
     told = [event["text"] for event in events if event["event"] == "warning"]
     assert told[0].startswith("94% of the long held-out lines")  # the first is cut

@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(folder):
-    result = weft(*train_words("book.txt", "alone", STEPS, *EVERY, "--json"), cwd=folder)
+    result = here(*train_words("book.txt", "alone", STEPS, *EVERY, "--json"), cwd=folder)
     return folder / "alone", done(result)
 
 
@@ -93,14 +93,14 @@ def test_the_loss_falls_from_about_ln_of_the_vocabulary(undisturbed):
 def test_kill_9_at_chosen_instants(folder, undisturbed, point, count):
     out = f"killed-{point}-{count}"
     killed(folder, point, count, *train_words("book.txt", out, STEPS, *EVERY))
-    weft("resume", out, cwd=folder)
+    here("resume", out, cwd=folder)
     assert digest(folder / out) == digest(undisturbed[0])
 
 
 def test_kill_9_twice_in_a_row_in_a_save(folder, undisturbed):
     killed(folder, "save", 3, *train_words("book.txt", "twice", STEPS, *EVERY))
     killed(folder, "manifest", 2, "resume", "twice")
-    weft("resume", "twice", cwd=folder)
+    here("resume", "twice", cwd=folder)
     assert digest(folder / "twice") == digest(undisturbed[0])
 
 
@@ -150,7 +150,7 @@ def test_a_second_process_is_refused(folder, undisturbed, tmp_path):
 
     with (undisturbed[0] / ".lock").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        result = weft("resume", "alone", cwd=folder, check=False)
+        result = here("resume", "alone", cwd=folder, check=False)
     assert result.returncode == 1
     assert "another process" in result.stderr
 
@@ -160,7 +160,7 @@ def test_changed_data_is_refused(folder, tmp_path):
     book.write_text(text(1500))
     killed(folder, "step", 13, *train_words(str(book), str(tmp_path / "run"), STEPS, *EVERY))
     book.write_text(text(1501))
-    result = weft("resume", str(tmp_path / "run"), cwd=folder, check=False)
+    result = here("resume", str(tmp_path / "run"), cwd=folder, check=False)
     assert result.returncode == 1
     assert "has changed since this run began: 1350 characters" in result.stderr
     assert len(result.stderr.splitlines()) <= 3
@@ -170,7 +170,7 @@ def test_changed_settings_are_refused(folder, tmp_path):
     killed(folder, "step", 13, *train_words("book.txt", str(tmp_path / "run"), STEPS, *EVERY))
     config = tmp_path / "run" / "config.json"
     config.write_text(config.read_text().replace('"batch": 6', '"batch": 5'))
-    result = weft("resume", str(tmp_path / "run"), cwd=folder, check=False)
+    result = here("resume", str(tmp_path / "run"), cwd=folder, check=False)
     assert result.returncode == 1
     assert "training.batch: 6 → 5" in result.stderr
 
@@ -219,12 +219,12 @@ def test_foreign_and_broken_files_in_a_run_are_named(folder, undisturbed, tmp_pa
 def test_a_larger_vocabulary_than_the_model_knows_is_refused(folder, undisturbed, tmp_path):
     run = copy_of(undisturbed[0], tmp_path / "run")
     TokenizerConfig.pick("characters").train(["".join(map(chr, range(200, 900)))]).save(run / "tokenizer.json")
-    result = weft("evaluate", str(run), cwd=folder, check=False)
+    result = here("evaluate", str(run), cwd=folder, check=False)
     assert result.returncode == 1
     assert "tokenizer.json has" in result.stderr
 
 
-@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"COLUMNS": "40"}])
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1", "COLUMNS": "40"}])
 def test_piped_training_has_no_control_codes(folder, tmp_path, env):
     result = weft(*train_words("book.txt", str(tmp_path / "run"), 3), cwd=folder, **env)
     assert "\x1b" not in result.stdout + result.stderr
@@ -247,9 +247,9 @@ def test_nothing_opens_a_socket(folder, tmp_path):
 
 def test_a_finished_run_can_be_trained_further(folder, tmp_path):
     out = str(tmp_path / "run")
-    weft(*train_words("book.txt", out, 20), cwd=folder)
+    here(*train_words("book.txt", out, 20), cwd=folder)
     first = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
-    event = done(weft("resume", out, "--steps", "10", "--json", cwd=folder))
+    event = done(here("resume", out, "--steps", "10", "--json", cwd=folder))
     assert event["steps"] == 30
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(1, 31))
@@ -263,7 +263,7 @@ def test_a_run_planned_by_the_clock_keeps_its_recorded_plan_when_resumed(folder,
     at = words.index("--steps")
     killed(folder, "event", 2, *words[:at], *words[at + 2 :])
     events = (tmp_path / "run" / "events.jsonl").read_text()
-    event = done(weft("resume", str(tmp_path / "run"), "--json", cwd=folder))
+    event = done(here("resume", str(tmp_path / "run"), "--json", cwd=folder))
     assert (tmp_path / "run" / "events.jsonl").read_text() == events
     planned = json.loads((tmp_path / "run" / "config.json").read_text())["training"]["steps"]
     assert event["steps"] == json.loads(events.splitlines()[-1])["steps"]
@@ -271,15 +271,15 @@ def test_a_run_planned_by_the_clock_keeps_its_recorded_plan_when_resumed(folder,
 
 
 def test_evaluate_gives_what_training_measured(folder, undisturbed):
-    event = json.loads(weft("evaluate", "alone", "--json", cwd=folder).stdout)
+    event = json.loads(here("evaluate", "alone", "--json", cwd=folder).stdout)
     assert abs(event["loss"] - undisturbed[1]["validation_loss"]) < 1e-6
     assert abs(event["bits_per_byte"] - undisturbed[1]["bits_per_byte"]) < 1e-6
-    other = json.loads(weft("evaluate", "alone", "book.txt", "--json", cwd=folder).stdout)
+    other = json.loads(here("evaluate", "alone", "book.txt", "--json", cwd=folder).stdout)
     assert other["tokens"] == 1500
 
 
 def test_a_dry_run_writes_nothing(folder, tmp_path):
-    result = weft(*train_words(str(folder / "book.txt"), "x", STEPS, "--dry-run", "--json"), cwd=tmp_path)
+    result = here(*train_words(str(folder / "book.txt"), "x", STEPS, "--dry-run", "--json"), cwd=tmp_path)
     plan = json.loads(result.stdout.splitlines()[-1])
     assert plan["event"] == "plan"
     assert plan["parameters"] > 0
@@ -288,7 +288,7 @@ def test_a_dry_run_writes_nothing(folder, tmp_path):
 
 def test_an_existing_run_is_never_touched(folder, undisturbed):
     before = digest(undisturbed[0])
-    result = weft(*train_words("book.txt", "alone", STEPS), cwd=folder, check=False)
+    result = here(*train_words("book.txt", "alone", STEPS), cwd=folder, check=False)
     assert result.returncode == 1
     assert "alone is there already" in result.stderr
     assert digest(undisturbed[0]) == before

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import weft as package
-from training_setup import SMALL, digest, done, text, train_words, weft
+from training_setup import SMALL, digest, done, here, text, train_words
 from weft.tasks import load
 
 KILL_AT = str(Path(__file__).with_name("kill_at.py"))
@@ -32,7 +32,7 @@ def with_test(out, *more):
 
 @pytest.fixture(scope="module")
 def undisturbed(folder):
-    return folder / "alone", done(weft(*with_test("alone", "--json"), cwd=folder))
+    return folder / "alone", done(here(*with_test("alone", "--json"), cwd=folder))
 
 
 def test_the_last_event_has_the_metrics_of_the_test(folder, undisturbed):
@@ -49,7 +49,7 @@ def test_the_last_event_has_the_metrics_of_the_test(folder, undisturbed):
 
 
 def test_training_does_not_know_of_the_test(folder, undisturbed):
-    event = done(weft(*train_words("book.txt", "without", STEPS, *WORDS, "--json"), cwd=folder))
+    event = done(here(*train_words("book.txt", "without", STEPS, *WORDS, "--json"), cwd=folder))
     assert event["measured_on"] == "validation" and "test_loss" not in event
     assert not (folder / "without" / "test.json").exists()
     for name in ("metrics.jsonl", "model.safetensors"):
@@ -62,7 +62,7 @@ def test_killed_before_the_test_it_is_measured_on_resuming(folder, undisturbed):
     result = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
     assert result.returncode == -9, result.stderr.decode()
     assert not (folder / "killed" / "test.json").exists()
-    event = done(weft("resume", "killed", "--json", cwd=folder))
+    event = done(here("resume", "killed", "--json", cwd=folder))
     same = ("steps", "validation_loss", "test_loss", "bits_per_byte", "measured_on")
     assert {name: event[name] for name in same} == {name: undisturbed[1][name] for name in same}
     assert digest(folder / "killed") == digest(undisturbed[0])
@@ -72,16 +72,16 @@ def test_another_test_text_is_refused_on_resuming(folder, undisturbed, tmp_path)
     run = shutil.copytree(undisturbed[0], tmp_path / "run")
     shutil.copy(folder / "book.txt", tmp_path)
     (tmp_path / "test.txt").write_text(text(700, seed=6))
-    result = weft("resume", str(run), cwd=tmp_path, check=False)
+    result = here("resume", str(run), cwd=tmp_path, check=False)
     assert result.returncode == 1
     assert "the text in test.txt has changed since this run began\n" in result.stderr
     (tmp_path / "test.txt").write_text(text(700, seed=5))
-    weft("resume", str(run), cwd=tmp_path)
+    here("resume", str(run), cwd=tmp_path)
 
 
 def test_trained_further_it_is_measured_again(folder, undisturbed, tmp_path):
     run = shutil.copytree(undisturbed[0], tmp_path / "run")
-    event = done(weft("resume", str(run), "--steps", "40", "--json", cwd=folder))
+    event = done(here("resume", str(run), "--steps", "40", "--json", cwd=folder))
     assert event["measured_on"] == "test"
     assert event["test_loss"] != undisturbed[1]["test_loss"]
     assert event["test_loss"] == pytest.approx(load(run).evaluate(str(folder / "test.txt"))["loss"], abs=1e-6)
@@ -109,24 +109,24 @@ def test_the_best_weights_are_measured_and_not_the_last(folder, tmp_path, monkey
 
 
 def test_in_words(folder, tmp_path):
-    result = weft(*with_test(str(tmp_path / "run")), cwd=folder)
+    result = here(*with_test(str(tmp_path / "run")), cwd=folder)
     assert "700 are for the test at the end" in " ".join(result.stderr.split())
     assert any("on the test text (" in line for line in result.stderr.splitlines() if line.startswith("Done"))
 
 
 def test_a_test_text_that_cannot_be_measured_on(folder, tmp_path):
     (tmp_path / "x.txt").write_text("x")
-    result = weft("train", "book.txt", "--test", str(tmp_path / "x.txt"), "--dry-run", cwd=folder, check=False)
+    result = here("train", "book.txt", "--test", str(tmp_path / "x.txt"), "--dry-run", cwd=folder, check=False)
     assert result.returncode == 1 and "1 tokens of" in result.stderr
 
 
 def test_a_sample_before_and_after(folder, tmp_path):
-    done = weft(*train_words("book.txt", str(tmp_path / "run"), STEPS, "--sample", "The", "--json"), cwd=folder)
+    done = here(*train_words("book.txt", str(tmp_path / "run"), STEPS, "--sample", "The", "--json"), cwd=folder)
     found = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "sample"]
     assert [event["when"] for event in found] == ["before", "after"]
     assert found[0]["text"] != found[1]["text"]
     told = load(tmp_path / "run").generate("The", max_tokens=60)
     assert found[1]["text"] == told  # of the weights that were kept
-    plain = weft(*train_words("book.txt", str(tmp_path / "plain"), STEPS), cwd=folder)
+    plain = here(*train_words("book.txt", str(tmp_path / "plain"), STEPS), cwd=folder)
     assert plain.returncode == 0
     assert digest(tmp_path / "run") == digest(tmp_path / "plain"), "looking changes nothing"

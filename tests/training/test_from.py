@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import weft as package
-from training_setup import digest, here, text, train_words, weft
+from training_setup import digest, here, text, train_words
 from weft.checkpoints.files import read_tensors
 from weft.errors import ConfigError, WeightsError
 from weft.models import GPTConfig
@@ -71,7 +71,7 @@ def test_it_learns_faster_than_from_scratch(folder):
 )
 def test_killed_and_resumed_it_ends_with_the_same_bytes(folder, tmp_path, point, count):
     if not (folder / "whole").exists():
-        weft(*more("whole"), cwd=folder)
+        here(*more("whole"), cwd=folder)
     out = f"killed-{point}-{count}"
     words = [sys.executable, KILL_AT, point, str(count), *more(out)]
     killed = subprocess.run(
@@ -81,7 +81,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(folder, tmp_path, point,
     if point == "step":  # once the first checkpoint stands, the other model may be gone
         shutil.move(folder / "first", tmp_path / "first")
     try:
-        weft("resume", out, cwd=folder)
+        here("resume", out, cwd=folder)
     finally:
         if point == "step":
             shutil.move(tmp_path / "first", folder / "first")
