@@ -22,6 +22,7 @@ import torch
 from side_by_side import compare, seconds
 
 from weft.blocks import AttentionConfig, Mask
+from weft.training.allocation import keep_freed_memory
 
 WIDTH, HEADS, WINDOW = 256, 4, 256
 KINDS: dict[str, dict[str, object]] = {"local": {"window": WINDOW}, "linear": {}}
@@ -112,6 +113,7 @@ def decode(kind: str) -> None:
 
 
 def main() -> None:
+    keep_freed_memory()  # as the trainer does
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     if what == "measure":
         measure(sys.argv[2], int(sys.argv[3]), sys.argv[4] == "causal")

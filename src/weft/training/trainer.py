@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from weft.checkpoints import RunDirectory
 from weft.errors import ConfigError, DataError
+from weft.training.allocation import keep_freed_memory
 from weft.training.averaging import Averaging
 from weft.training.distributed import ALONE, Ranks, shard, whole
 from weft.training.freezing import freeze
@@ -107,6 +108,7 @@ class Trainer:
 
     def train(self) -> Outcome:
         """From where it stands to the end, an early stop or a signal; saves on the way and at the end."""
+        keep_freed_memory()
         found = restore_state(self)
         if self.progress.finished and not self._is_extended():
             return Outcome(self.progress, "finished")
