@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, cast
 
 from weft.models import BERTConfig, GPTConfig, ModelConfig
@@ -21,10 +22,11 @@ class Cost:
     memory: int
 
 
+@singledispatch
 def cost_of(config: ModelConfig, *, batch: int, length: int, optimizer_copies: float = 1.5) -> Cost:
     """Forward and backward cost three times the forward part; scores and mixing cost 4·width a token for each key that
     it is compared with, which its attention kind knows. Memory: weights, gradients, optimizer state and what backward
-    needs.
+    needs. Families that are no Transformers count in their own way, and register it (`cost_of.register`).
 
     A model that reads one text and writes another has `batch` pairs of texts of `length` tokens each; `tokens` counts
     one side.

@@ -4,8 +4,11 @@ tokenizers."""
 from __future__ import annotations
 
 import math
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from weft.data import Sweep, TokenFile
@@ -13,18 +16,35 @@ from weft.objectives import causal_loss
 from weft.training import ALONE, Ranks
 
 
+@runtime_checkable
+class ReadsThrough(Protocol):
+    """A model that judges a text as a whole, because it remembers all of it or looks each token up."""
+
+    def text_nats(self, ids: NDArray[np.integer[Any]]) -> float:
+        """The summed negative log-probability of every token but the first, each after all that come before it."""
+        ...
+
+
 def evaluate_text(
     model: nn.Module, tokens: TokenFile, length: int, *, device: torch.device, ranks: Ranks = ALONE, rows: int = 0
 ) -> dict[str, float]:
-    """Every token of the text is predicted once, in windows of `length`, the work shared between ranks."""
-    rows = rows or max(1, 4096 // length)
-    sweep = Sweep(tokens, length, rows)
-    sums = torch.zeros(2, dtype=torch.float64)
+    """Every token of the text but the first is predicted once: in windows of `length`, the work shared between ranks,
+    or by a model that reads through."""
     model.eval()
     with torch.no_grad():
-        for windows in sweep[ranks.rank :: ranks.world]:
-            summed, count = causal_loss(model, torch.from_numpy(windows).to(device))
-            sums += torch.tensor([summed.item(), count], dtype=torch.float64)
+        if isinstance(model, ReadsThrough):
+            total, count = model.text_nats(tokens.ids), len(tokens) - 1
+        else:
+            total, count = _in_windows(model, tokens, length, device, ranks, rows or max(1, 4096 // length))
+    return {"validation_loss": total / count, "bits_per_byte": total / math.log(2) / max(1, tokens.bytes)}
+
+
+def _in_windows(
+    model: nn.Module, tokens: TokenFile, length: int, device: torch.device, ranks: Ranks, rows: int
+) -> tuple[float, int]:
+    sums = torch.zeros(2, dtype=torch.float64)
+    for windows in Sweep(tokens, length, rows)[ranks.rank :: ranks.world]:
+        summed, count = causal_loss(model, torch.from_numpy(windows).to(device))
+        sums += torch.tensor([summed.item(), count], dtype=torch.float64)
     ranks.sum([sums])
-    loss = float(sums[0] / sums[1])
-    return {"validation_loss": loss, "bits_per_byte": float(sums[0]) / math.log(2) / max(1, tokens.bytes)}
+    return float(sums[0]), int(sums[1])
