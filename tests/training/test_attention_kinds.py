@@ -85,3 +85,11 @@ def test_a_run_writes_what_its_model_finds_likeliest(desk, kind):
         while len(ids) < begin + 8 and (token := int(run.model(torch.tensor([ids]))[0, -1].argmax())) != end:
             ids.append(token)
     assert json.loads(told.stdout)["text"] == run.tokenizer.decode(ids[begin:])
+
+
+@pytest.mark.parametrize("window", [16, 3])
+def test_a_pattern_that_sees_everything_is_called_what_it_is(desk, window):
+    words = ["--set", "model.attention.kind=local", "--set", f"model.attention.window={window}", "--dry-run", "--json"]
+    told = here("train", "text.txt", "--tokenizer", "characters", "--steps", "1", *SMALL, *words, cwd=desk).stdout
+    warned = [event["text"] for line in told.splitlines() if (event := json.loads(line))["event"] == "warning"]
+    assert any("sees all of the 16 tokens" in text for text in warned) == (window == 16)

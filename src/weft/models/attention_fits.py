@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.blocks import AttentionConfig, PositionConfig
+from weft.blocks.attention.pattern import PatternConfig
 from weft.blocks.position import ALiBiConfig, RelativeConfig
 from weft.errors import ConfigError
 
@@ -27,3 +28,11 @@ def check_attention(attention: AttentionConfig, position: PositionConfig | None 
 def kinds(*, writes: bool) -> list[str]:
     """The kinds that a model can have."""
     return [kind for kind, config in AttentionConfig.menu.items() if config().writes or not writes]
+
+
+def sees_everything(attention: AttentionConfig, length: int) -> str | None:
+    """The name of a kind that leaves out nothing of a text of this length, though that is what it is for; or None."""
+    for kind in getattr(attention, "of", ()) or [attention]:
+        if isinstance(kind, PatternConfig) and not kind.learned and kind.pattern().sees_all(length):
+            return str(kind.kind)
+    return None

@@ -9,6 +9,7 @@ import torch
 from weft.checkpoints import RunDirectory
 from weft.errors import DataError
 from weft.models import preset
+from weft.models.attention_fits import sees_everything
 from weft.tasks.job import NO_FURTHER, Further, Report, new_run, train_job
 from weft.tasks.preparation import check_model
 from weft.tasks.request import Request
@@ -41,10 +42,21 @@ def prepare_task(request: Request, report: Report) -> tuple[Prepared, Start | No
     start = read_start(request.start, task.check_start) if request.start else None
     prepared = task.prepare(request, start, ranks, report)
     description = prepared.describe()
-    for text in prepared.warnings(description):
+    for text in (*prepared.warnings(description), *_needless(prepared)):
         report({"event": "warning", "text": text})
     report({"event": "plan", "task": task.name, **description})
     return prepared, start, ranks
+
+
+def _needless(prepared: Prepared) -> list[str]:
+    """A pattern that forbids nothing is full attention under another name."""
+    attention = getattr(prepared.config.model, "attention", None)
+    if prepared.tokenizer is None or attention is None:  # a picture has no length
+        return []
+    kind = sees_everything(attention, prepared.length)
+    advice = "make its window smaller, or texts longer (--set model.max_length=…)"
+    told = f"attention.kind = {kind} sees all of the {prepared.length} tokens that are read at a time, as softmax does"
+    return [] if kind is None else [f"{told}: {advice}"]
 
 
 def family_for(request: Request) -> str | None:
