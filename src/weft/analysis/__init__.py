@@ -1,5 +1,6 @@
 """Looking inside a model from outside: the model itself knows nothing of it."""
 
 from weft.analysis.attention_maps import AttentionMap, capture
+from weft.analysis.gradient_flow import gradient_by_distance, gradient_of_loss_by_distance
 
-__all__ = ["AttentionMap", "capture"]
+__all__ = ["AttentionMap", "capture", "gradient_by_distance", "gradient_of_loss_by_distance"]
