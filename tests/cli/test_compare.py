@@ -28,7 +28,7 @@ def place(tmp_path, monkeypatch):
 def test_a_table_and_files(place):
     result = here(*words(*VARY, "--out", "c"), cwd=place)
     lines = [line for line in result.stdout.splitlines() if line.strip()]
-    assert [line.split()[0] for line in lines] == ["bits", "model", "softmax", "hard"]
+    assert [line.split()[0] for line in lines] == ["bits", "model", "softmax", "hard", "From", "softmax:", "hard:"]
     assert sum(line.endswith("best") for line in lines) == 1
     assert "2 runs of 4 steps each, in c: softmax, hard." in result.stderr
     assert "softmax (1 of 2)" in result.stderr and "hard (2 of 2)" in result.stderr

@@ -1,5 +1,6 @@
 """A comparison: what is the same for all, what is kept, what is resumed, and what a failure costs."""
 
+import html
 import json
 import shutil
 import signal
@@ -13,6 +14,7 @@ from table_setup import PAIR_SIZES, write_pairs_table, write_reviews
 from training_setup import digest, text
 from weft.compare import session
 from weft.compare.charts import curves_of
+from weft.compare.page import page
 from weft.compare.planning import make_plan
 from weft.compare.session import Session
 from weft.errors import ConfigError, DataError, UnsupportedError
@@ -303,3 +305,12 @@ def test_a_recipe_holds_for_all(folder):
     assert [made["model"]["width"] for made in found] == [24, 24]
     assert [made["training"]["batch"] for made in found] == [5, 5]
     assert [made["tokenizer"]["kind"] for made in found] == ["bytes", "bytes"]
+
+
+def test_every_variant_shows_what_it_writes_from_the_same_beginning(folder, in_process):
+    found = run()
+    samples = [row["sample"] for row in found.rows]
+    assert samples[0]["prompt"] == samples[1]["prompt"] and samples[0]["prompt"] in text(1500)
+    assert all(sample["text"] for sample in samples)
+    assert samples[0]["text"] == weft.load("c/softmax").generate(samples[0]["prompt"], max_tokens=60, seed=0)
+    assert samples[1]["text"] in html.unescape(page(found))

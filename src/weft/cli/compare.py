@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from weft.compare import Comparison
     from weft.compare.session import Session
 
+SHOWN = 120  # letters of a sample
+SHOWN = 120  # letters of a sample
 UNTOLD = ("reading", "planning")  # phases that were told before the first run
 Vary = Annotated[
     list[str] | None,
@@ -236,3 +238,16 @@ def show(result: Comparison, console: Console) -> None:
     for variant in result.rows:
         if reason := variant.get("reason") or variant.get("note"):
             console.print(Text(f"{variant['model']}: {reason}"))
+    _show_samples(result, console)
+
+
+def _show_samples(result: Comparison, console: Console) -> None:
+    """The same beginning, and a line of what each makes of it."""
+    from rich.text import Text
+
+    found = [row for row in result.rows if row.get("sample")]
+    if not found:
+        return
+    console.print(Text(f"\nFrom “{' '.join(found[0]['sample']['prompt'].split())}”"))
+    for row in found:
+        console.print(Text(f"  {row['model']}: {' '.join(row['sample']['text'].split())[:SHOWN]}"))

@@ -86,9 +86,22 @@ def work(order: Order, out: Path, report: Callable[[dict[str, Any]], None], star
     found["seconds"] = round(before.get("seconds", 0.0) + time.perf_counter() - started, 2)
     peak = peak_memory_on(request.device)
     found["peak_memory"] = None if peak is None else max(peak, before.get("peak_memory") or 0)
+    if code == FINISHED and (sample := _sample(out)) is not None:  # after the clock and the peak were read
+        found["sample"] = sample
     if run.config_file.exists():
         run.write_json(OUTCOME, found)
     return code
+
+
+def _sample(out: Path) -> dict[str, str] | None:
+    """What it writes; a sample that cannot be had is no reason to lose the run."""
+    from weft.compare.samples import sample_of
+    from weft.errors import WeftError
+
+    try:
+        return sample_of(out)
+    except WeftError:
+        return None
 
 
 def _train(order: Order, request: Request, report: Callable[[dict[str, Any]], None]) -> Outcome:

@@ -27,6 +27,7 @@ td:first-child, th:first-child { text-align: left; white-space: normal; overflow
 ul.key { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
 ul.key svg { width: 28px; height: 12px; margin-right: .4rem; }
 .bars { display: grid; grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); gap: 0 2rem; }
+dt { font-weight: 600; } dd { margin: 0 0 .6rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 h2 { margin-top: 2rem; } h3 { font-size: 1rem; margin: .6rem 0 .2rem; }
 """
 
@@ -45,7 +46,7 @@ def page(result: Comparison) -> str:
 <div class="wide">{html_table(result)}</div>
 {_reasons(result)}<h2>What each costs, and how good it is</h2>
 <div class="bars">{"".join(_bars(measure) for measure in measures_of(result))}</div>
-{_curves(curves, shown)}{_over_seconds(result)}<h2>What differs</h2>
+{_curves(curves, shown)}{_over_seconds(result)}{_samples(result)}<h2>What differs</h2>
 {_settings(result)}
 </body></html>
 """
@@ -68,6 +69,20 @@ def _reasons(result: Comparison) -> str:
     told_ = [(row["model"], row.get("reason") or row["note"]) for row in result.rows if {"reason", "note"} & set(row)]
     return "".join(
         f"<p><b>{html.escape(name)}</b>: {html.escape(reason.replace(chr(10), '; '))}</p>\n" for name, reason in told_
+    )
+
+
+def _samples(result: Comparison) -> str:
+    """The same beginning, and how each goes on."""
+    told_ = [(row["model"], row["sample"]) for row in result.rows if row.get("sample")]
+    if not told_:
+        return ""
+    rows = "".join(
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(sample['text'].strip())}</dd>" for name, sample in told_
+    )
+    return (
+        f"<h2>What each makes of the same beginning</h2>\n<p>“{html.escape(told_[0][1]['prompt'])}”</p>\n"
+        f"<dl>{rows}</dl>\n"
     )
 
 

@@ -193,13 +193,14 @@ class Run:
 
     def held_out(self) -> TokenFile:
         """The tokens of the text that was held out to choose the weights; a model from elsewhere has none."""
-        return tokenise(self._source().validation, self.tokenizer, None)
+        return tokenise(self.source().validation, self.tokenizer, None)
 
     def training_text(self) -> Corpus:
         """The text it learned from; that of a model from elsewhere is not known here."""
-        return self._source().train
+        return self.source().train
 
-    def _source(self) -> Source:
+    def source(self) -> Source:
+        """The texts it learned from and was judged by; those of a model from elsewhere are not known."""
         if self.is_imported:
             raise DataError(
                 f"{self.directory.path} was not trained here: its text is not known, and nothing was held out",
@@ -231,7 +232,7 @@ class Run:
 
                 return PictureClassifier(self).evaluate(*data)
             return Classifier(self).evaluate(*data) if self.task == "classify" else evaluate_fill(self, *data)
-        source = read_source(DataConfig(train=data)) if data else self._source()
+        source = read_source(DataConfig(train=data)) if data else self.source()
         corpus, measured_on = source.validation, "validation"
         if data:
             corpus, measured_on = type(corpus)(source.train.documents), "data"  # all of it, nothing held out
