@@ -3,8 +3,8 @@
     python benchmarks/gradients_through_time.py [--picture PICTURE.png] [RUN…]
 
 One JSON line for each kind of layer as it starts (width 64, 256 tokens): the norm of the gradient of the last output to
-the input so many tokens before, 1 is that of the identity. With runs of language models, a line for each: the gradient of
-the loss of a token to the vector of each token before it, relative to the largest, on the held-out text. Last, the
+the input so many tokens before, 1 is that of the identity. With runs of language models, a line for each: the gradient
+of the loss of a token to the vector of each token before it, relative to the largest, on the held-out text. Last, the
 milliseconds of a layer forward and backward at several lengths, all kinds taking turns.
 """
 
