@@ -11,7 +11,7 @@ from weft.models.convnext_layouts import ConvNextLayout
 from weft.models.davit import DaViT, DaViTConfig
 from weft.models.davit_layouts import DaViTLayout
 from weft.models.encoder_decoder import EncoderDecoder, Memory
-from weft.models.encoding import Bunch, TextRow, encode, encode_bunches, encode_first
+from weft.models.encoding import Bunch, TextClassifier, TextRow, encode, encode_bunches, encode_first
 from weft.models.gpt import GPT, GPTConfig
 from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
@@ -62,6 +62,7 @@ __all__ = [
     "ResNetConfig",
     "T5Config",
     "T5Layout",
+    "TextClassifier",
     "TextRow",
     "TimmConvNeXtLayout",
     "TimmLayout",
