@@ -21,6 +21,7 @@ from weft.models.pictures import PictureConfig, PictureHead, PictureModel
 from weft.models.preprocessing import Preprocessing
 from weft.models.presets import preset
 from weft.models.resnet import ResNet, ResNetConfig
+from weft.models.rnn import GRUConfig, LSTMConfig, RecurrentConfig, RecurrentModel, RNNConfig
 from weft.models.t5 import T5, T5Config
 from weft.models.t5_layouts import T5Layout
 from weft.models.timm_layouts import TimmConvNeXtLayout, TimmLayout, TimmViTLayout
@@ -45,7 +46,9 @@ __all__ = [
     "Foreign",
     "GPT2Layout",
     "GPTConfig",
+    "GRUConfig",
     "HeadConfig",
+    "LSTMConfig",
     "LanguageConfig",
     "Layout",
     "LlamaLayout",
@@ -58,6 +61,9 @@ __all__ = [
     "PictureModel",
     "Preprocessing",
     "Qwen3Layout",
+    "RNNConfig",
+    "RecurrentConfig",
+    "RecurrentModel",
     "ResNet",
     "ResNetConfig",
     "T5Config",
