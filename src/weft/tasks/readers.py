@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.training import AdamWConfig
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -26,6 +28,10 @@ class Reader:
     objective: Mapping[str, Any] = field(default_factory=dict)
 
 
+_RECURRENT = Reader(
+    sizes={"width": 128, "depth": 1, "dropout": 0.3, "both_ways": True},
+    learning={"optimizer": AdamWConfig(learning_rate=0.004, weight_decay=0.0), "warmup": 0.05, "decay": 0.95},
+)
 READERS = {
     "bert": Reader(
         sizes={"width": 128, "depth": 2, "attention.heads": 4, "dropout": 0.3},
@@ -37,4 +43,7 @@ READERS = {
             "decay": 0.95,
         },
     ),
+    "lstm": _RECURRENT,
+    "gru": _RECURRENT,
+    "rnn": _RECURRENT,
 }
