@@ -15,7 +15,7 @@ TOKENS = np.arange(1000)
 def test_a_lane_is_read_from_its_beginning_to_its_end(length, count, size):
     lanes = Lanes(np.arange(size), length, count, seed=3)
     for epoch in range(3):
-        seen = []
+        seen, end = [], None
         for place in range(lanes.steps):
             step = epoch * lanes.steps + place
             found = lanes.batch(np.arange(count) + step * count)

@@ -1,4 +1,4 @@
-"""`weft train --model rnn|gru|lstm`: learned, written, measured, and the same after a crash, the carried state included."""
+"""`weft train --model rnn|gru|lstm`: learned, written, measured; the same after a crash, the carried state included."""
 
 import json
 import math
@@ -17,7 +17,12 @@ from weft.training.trainer import Trainer
 KINDS = ["rnn", "gru", "lstm"]
 STEPS = 36
 TINY = ("model.width=12", "model.depth=2", "model.dropout=0.2", "data.length=8", "training.batch=6")
-EVERY = ("training.precision=float32", "training.micro_batch=4", "training.evaluate_every=9", "training.checkpoint_every=7")
+EVERY = (
+    "training.precision=float32",
+    "training.micro_batch=4",
+    "training.evaluate_every=9",
+    "training.checkpoint_every=7",
+)
 
 
 def words(out, kind="lstm", steps=STEPS, *more):
