@@ -105,7 +105,7 @@ def test_nothing_at_all(learned):
 
 
 def test_costs_are_relative_to_the_cheapest(learned):
-    found = [measure(kind, learned[kind], [Corpus.of_text("the cat sat")]) for kind in ("bytes", "words")]
+    found = [measure(kind, learned[kind], [Corpus.of_text("The cat sat")]) for kind in ("bytes", "words")]
     assert found[0].lengths == (11,) and found[1].lengths == (3,)
     rows = [one.to_dict(8, found) for one in found]
     assert [row["attention_cost"] for row in rows] == [121 / 9, 1.0]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft.text.replay import Replay
 
 LARGE = 100_000  # characters: a text with so many can teach its own schemes
-LEARNED = 2_000_000  # characters of the beginning that are learned from; more hardly changes which pieces are frequent
+LEARNED = 1_000_000  # characters of the beginning that are learned from; more hardly changes which pieces are frequent
 DEMO_LENGTH = 400_000
 SENTENCE = 1000  # characters that can be watched being merged
 DEMO = "demo"
