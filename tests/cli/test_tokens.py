@@ -9,6 +9,7 @@ import pytest
 
 from training_setup import here, text, train_words, weft
 from weft.cli import tokens as command
+from weft.cli.tokens_shown import _lines
 from weft.text import TokenizerConfig
 from weft.text.schemes import SCHEMES
 
@@ -70,6 +71,14 @@ def test_json_has_everything(desk):
 def test_ids_stand_below_their_tokens(desk):
     out = here("tokens", "The cat", "--ids", "--schemes", "bytes", cwd=desk).stdout.splitlines()
     assert out[2:4] == ["bytes  T  h   e   ␣  c  a  t", "       84 104 101 32 99 97 116"]
+
+
+def test_lines_break_between_tokens():
+    assert list(_lines(["Peter", "␣a", "日本"], [7, 12345, 8], 40)) == ["Peter ␣a    日本", "7     12345 8"]
+    assert list(_lines(["Peter", "␣a", "日本"], [7, 12345, 8], 9)) == ["Peter", "7", "␣a", "12345", "日本", "8"]
+    assert list(_lines(["ab", "cd", "ef"], [], 5)) == ["ab cd", "ef"]
+    assert list(_lines(["ab", "x" * 12], [], 5)) == ["ab", "xxxxx", "xxxxx", "xx"]
+    assert list(_lines([], [], 5)) == [""]
 
 
 def test_files_stdin_and_input(desk, monkeypatch):
