@@ -305,4 +305,5 @@ def _with_head(model: ModelConfig, tables: Tables) -> ModelConfig:
     labels = tables.labels
     names: Sequence[str] = labels.classes
     classes = {"classes": max(1, len(names)), "labels": tuple(names), "several": labels.kind == "several"}
-    return model.override({"head": {"kind": "classes", **classes}})
+    paired = {"pairs": tables.config.pair is not None} if "pairs" in model.to_dict() else {}
+    return model.override({"head": {"kind": "classes", **classes}, **paired})

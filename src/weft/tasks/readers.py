@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.training import AdamWConfig
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -36,5 +38,10 @@ READERS = {
             "warmup": 0.05,
             "decay": 0.95,
         },
+    ),
+    "bag-of-words": Reader(
+        sizes={"dropout": 0.0},
+        learning={"optimizer": AdamWConfig(learning_rate=0.005, weight_decay=0.1), "warmup": 0.05, "decay": 0.95},
+        objective={"word_dropout": 0.0, "respelling": 0.2},  # a mark for what is hidden would be a word of its own
     ),
 }
