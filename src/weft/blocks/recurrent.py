@@ -83,12 +83,12 @@ class RecurrentLayer(nn.Module):
         if before is not None and len(before[0]) != len(x):
             raise ShapeError(f"{len(x)} rows for a cache of {len(before[0])}", expected="the same batch")
         if cache is None or lengths is None:
-            out, after = self.kernel(x, self._given(before))
+            out, after = self.kernel(x, self._given(before, x.dtype))
             if cache is not None:
                 cache.add(self._taken(after), x.shape[1])
             return out
         packed = pack_padded_sequence(x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
-        out, after = self.kernel(packed, self._given(before))
+        out, after = self.kernel(packed, self._given(before, x.dtype))
         empty = (lengths == 0)[:, None]
         state = self._taken(after)
         old = [torch.zeros_like(new) for new in state] if before is None else before
@@ -98,11 +98,11 @@ class RecurrentLayer(nn.Module):
         unpacked: Tensor = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])[0]
         return unpacked
 
-    def _given(self, state: State | None) -> Any:
+    def _given(self, state: State | None, dtype: torch.dtype) -> Any:
         """A state as the kernel wants it."""
         if state is None:
             return None
-        stacked = tuple(part[None] for part in state)
+        stacked = tuple(part[None].to(dtype) for part in state)
         return stacked if self.kind == "lstm" else stacked[0]
 
     def _taken(self, state: Any) -> State:

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from weft.blocks import Cache
 from weft.blocks.recurrent import BothWays, Kind, RecurrentLayer, StateCache, real_first
@@ -191,8 +192,8 @@ class RecurrentModel(nn.Module):
         head = self.config.head
         if self.classes is None or not isinstance(head, RecurrentClassesConfig):
             raise UnsupportedError(f"this {self.config.kind} has no head for classes: head = {head.kind}")
-        texts = row.unpadded.split(row.tokens[..., None])
-        tokens = nn.utils.rnn.pad_sequence(texts, batch_first=True)[..., 0]
+        texts = torch.split(row.tokens[0], list(row.unpadded.lengths))
+        tokens = pad_sequence(texts, batch_first=True)
         lengths = torch.tensor(row.unpadded.lengths, device=tokens.device)
         keep = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         states = self._read(tokens, lengths, None)

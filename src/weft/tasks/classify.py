@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -59,6 +59,7 @@ class Classify(Task):
     settings = ClassifyRunConfig
     data = TableConfig
     objective = ClassifyConfig
+    on_top: ClassVar[Mapping[str, Any]] = {"head": {"kind": "classes"}}
 
     def check(self, request: Request) -> None:
         if are_pictures(request.data, request.text):
@@ -69,7 +70,8 @@ class Classify(Task):
         super().check(request)
 
     def check_start(self, run: Run) -> None:
-        run.check_reads()
+        if run.model_config.kind not in self.families:
+            run.check_reads()
 
     def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Labelled:
         tables = read_tables(request.data_config(self.data))
@@ -237,7 +239,7 @@ def _plan(
     ranks: Ranks,
 ) -> Labelled:
     """The model, what the user set on top, then the number of steps."""
-    model = request.apply("model", _with_head(_model(request, tokenizer, start, tables.config.length), tables))
+    model = request.apply("model", _model(request, tokenizer, start, tables))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
     minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
@@ -281,17 +283,19 @@ def _objective(model: ModelConfig, start: Start | None) -> ClassifyConfig:
     return ClassifyConfig().override(READERS[model.kind].objective)
 
 
-def _model(request: Request, tokenizer: Tokenizer, start: Start | None, length: int | None) -> ModelConfig:
+def _model(request: Request, tokenizer: Tokenizer, start: Start | None, tables: Tables) -> ModelConfig:
+    """With a head for these labels."""
+    head = {"head": _head(tables)}
     if start is not None:
-        if _is_finished(start):
-            return start.model
-        return start.model.override({"dropout": READERS[start.model.kind].sizes["dropout"]})
+        fields = {} if _is_finished(start) else {"dropout": READERS[start.model.kind].sizes["dropout"]}
+        return start.model.override(fields | head)
     family, fields = preset(request.model or TASK.family)
     model = ModelConfig.pick({"kind": family, **fields, "vocab_size": tokenizer.vocab_size})
     if fields:
-        return model
-    longest = {} if model.context is None else {"max_length": length or LONGEST}
-    return model.override({**READERS[family].sizes, **longest})
+        return model.override(head)
+    longest = {} if model.context is None else {"max_length": tables.config.length or LONGEST}
+    paired = {} if tables.config.pair is None else READERS[family].paired
+    return model.override({**READERS[family].sizes, **paired, **longest, **head})
 
 
 def _length(model: ModelConfig, wanted: int | None) -> int:
@@ -300,10 +304,8 @@ def _length(model: ModelConfig, wanted: int | None) -> int:
     return min(length, model.context or length)
 
 
-def _with_head(model: ModelConfig, tables: Tables) -> ModelConfig:
-    """The same trunk with a head for these labels."""
+def _head(tables: Tables) -> dict[str, Any]:
+    """A score for each of these labels."""
     labels = tables.labels
-    names: Sequence[str] = labels.classes
-    classes = {"classes": max(1, len(names)), "labels": tuple(names), "several": labels.kind == "several"}
-    paired = {"pairs": tables.config.pair is not None} if "pairs" in model.to_dict() else {}
-    return model.override({"head": {"kind": "classes", **classes}, **paired})
+    names = tuple(labels.classes)
+    return {"kind": "classes", "classes": max(1, len(names)), "labels": names, "several": labels.kind == "several"}

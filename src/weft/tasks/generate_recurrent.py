@@ -36,7 +36,8 @@ class GenerateRecurrent(Generate):
         length = max(1, min(length, tokens // STRETCHES))
         lanes = max(1, min(lanes, tokens // (STRETCHES * length)))
         fields = {"width": width, "depth": depth, "dropout": dropout}
-        return Sizes(fields, length, lanes * length, LEARNING)
+        rate = 1.5 / width  # the best of a few, at widths of 128 and 256
+        return Sizes(fields, length, lanes * length, {"optimizer": AdamWConfig(learning_rate=rate, weight_decay=0.0)})
 
 
 LADDER = (  # operations of training, then width, depth, tokens of a stretch, lanes, dropout
@@ -46,7 +47,6 @@ LADDER = (  # operations of training, then width, depth, tokens of a stretch, la
     (3e14, 384, 2, 64, 32, 0.1),
     (1e30, 512, 2, 128, 32, 0.2),
 )
-LEARNING = {"optimizer": AdamWConfig(learning_rate=4e-3, weight_decay=0.01)}
 
 
 @dataclass

@@ -21,13 +21,19 @@ class Reader:
     sizes       fields of the model
     learning    settings of training
     objective   fields of the objective, where they are not the usual ones
+    paired      fields of the model for pairs of texts
     """
 
     sizes: Mapping[str, Any]
     learning: Mapping[str, Any]
     objective: Mapping[str, Any] = field(default_factory=dict)
+    paired: Mapping[str, Any] = field(default_factory=dict)
 
 
+_RECURRENT = Reader(
+    sizes={"width": 128, "depth": 1, "dropout": 0.3, "both_ways": True},
+    learning={"optimizer": AdamWConfig(learning_rate=0.004, weight_decay=0.0), "warmup": 0.05, "decay": 0.95},
+)
 READERS = {
     "bert": Reader(
         sizes={"width": 128, "depth": 2, "attention.heads": 4, "dropout": 0.3},
@@ -43,5 +49,9 @@ READERS = {
         sizes={"dropout": 0.0},
         learning={"optimizer": AdamWConfig(learning_rate=0.005, weight_decay=0.1), "warmup": 0.05, "decay": 0.95},
         objective={"word_dropout": 0.0, "respelling": 0.2},  # a mark for what is hidden would be a word of its own
+        paired={"pairs": True},
     ),
+    "lstm": _RECURRENT,
+    "gru": _RECURRENT,
+    "rnn": _RECURRENT,
 }
