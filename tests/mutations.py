@@ -65,6 +65,8 @@ TESTS = {
     "looking": ["tests/cli/test_classify_pictures.py"],
     "moving": ["tests/tasks/test_picture_transfer.py"],
     "freezing": ["tests/training/test_freezing.py"],
+    "merges": ["tests/text/test_replay.py", "tests/text/test_schemes.py"],
+    "cutting": ["tests/cli/test_tokens.py"],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -103,6 +105,7 @@ def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) ->
 reading, translating, looking, seeing = (
     partial(grouped, group) for group in ("reading", "translating", "looking", "seeing")
 )
+cutting = partial(grouped, "cutting")
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -345,6 +348,22 @@ MUTANTS = [
     seeing("the worst is best", "compare/rows.py", "sign = -1 if METRICS[metric] else 1", "sign = 1", "compared"),
     seeing("two variants share a folder", "compare/variants.py", "while name.casefold() in taken:", "while name in taken:", "compared"),
     seeing("what a kind has of its own is looked for", "tasks/start.py", 'or ".lookup." in name', "or False", "moved"),
+    cutting("merges in any order", "text/replay.py", "pair = min(beside, key=ranks.__getitem__)", "pair = beside[0]", "merges"),
+    cutting("merges from the right", "text/replay.py", "(word[place], *word[place + 1 : place + 2]) != pair:", "(word[place], *word[place + 1 : place + 2]) != pair or word[place + 1 : place + 3] == list(pair):", "merges"),
+    cutting("a merge does not wait for an earlier one", "text/replay.py", "if any(ranks.get(beside, ranks[pair]) < ranks[pair] for beside in near):", "if False:", "merges"),
+    cutting("each pair counts once", "text/replay.py", "beside.count(pair)", "1", "merges"),
+    cutting("the end is not compared", "text/replay.py", "if found.end != wanted:", "if False:", "merges"),
+    cutting("a byte looks like a letter", "text/readable.py", "if name in _BYTE_NAMES:", "if False:", "merges"),
+    cutting("a terminal is given orders", "text/readable.py", "if not letter.isprintable() or", "if", "merges"),
+    cutting("marks hang in the air", "text/readable.py", "return CARRIER + letter", "return letter", "merges"),
+    cutting("one unknown word is one byte", "text/schemes.py", "_lost_bytes(tokenizer, piece) if spelled and _has_unknown(tokenizer) else spelled", "spelled", "merges"),
+    cutting("a line ends with its piece", "text/schemes.py", "        if counts:\n", "        if False:\n", "merges"),
+    cutting("blank lines count", "text/schemes.py", "if not is_blank]", "]", "merges"),
+    cutting("attention costs n", "text/schemes.py", "sum(length * length for length in self.lengths)", "sum(length for length in self.lengths)", "merges"),
+    cutting("costs are relative to the dearest", "text/schemes.py", "cheapest = min(costs)", "cheapest = max(costs)", "merges"),
+    cutting("ids stand anywhere", "cli/tokens_shown.py", 'lower += number + " " * (size - len(number) + 1)', 'lower += number + " "', "cutting"),
+    cutting("a small text teaches itself", "cli/tokens.py", "if sum(map(len, pieces)) >= LARGE:", "if True:", "cutting"),
+    cutting("lines are wider than the window", "cli/tokens_shown.py", "if upper and cell_len(upper) + size > width:", "if False:", "cutting"),
 ]  # fmt: skip
 
 

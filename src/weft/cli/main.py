@@ -21,6 +21,7 @@ from weft.cli import (
     fill,
     generate,
     runs,
+    tokens,
     tour,
     train,
     transfer,
@@ -49,6 +50,7 @@ app.command(cls=SeveralFiles)(compare.compare)
 app.command(context_settings={"allow_extra_args": True})(attention.attention)
 app.command("import")(transfer.import_)
 app.command()(transfer.export)
+app.command()(tokens.tokens)
 app.command(cls=SeveralFiles)(check.check)
 app.command()(runs.runs)
 app.command()(doctor.doctor)

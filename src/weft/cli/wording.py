@@ -13,8 +13,9 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan, a line each: what is learned from, the model, how long."""
     yield LEARNED_FROM[plan["task"]](plan)
     reading = "looking at {size} × {size} pixels" if "size" in plan else "reading {length} tokens at a time"
+    sizes = f"{plan['depth']} layers of width {plan['width']}, " if plan["depth"] else ""
     yield (
-        f"Model: {plan['model']}, {plan['depth']} layers of width {plan['width']}, "
+        f"Model: {plan['model']}, {sizes}"
         f"{plan['parameters'] / 1e6:.2f} M parameters, {reading.format(**plan)}; "
         f"about {plan['memory'] / 2**20:,.0f} MB."
     )

@@ -3,6 +3,7 @@
 How other programs write a family down stands beside it in `…_layouts.py`; importing it puts it on the menu.
 """
 
+from weft.models.bag_of_words import BagOfWords, BagOfWordsConfig
 from weft.models.base import LanguageConfig, ModelConfig
 from weft.models.bert import BERT, BERTConfig, HeadConfig
 from weft.models.bert_layouts import BertLayout
@@ -34,6 +35,8 @@ __all__ = [
     "GPT",
     "T5",
     "BERTConfig",
+    "BagOfWords",
+    "BagOfWordsConfig",
     "BertLayout",
     "Bunch",
     "ConvNeXt",

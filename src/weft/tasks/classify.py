@@ -294,7 +294,8 @@ def _model(request: Request, tokenizer: Tokenizer, start: Start | None, tables: 
     if fields:
         return model.override(head)
     longest = {} if model.context is None else {"max_length": tables.config.length or LONGEST}
-    return model.override({**READERS[family].sizes, **longest, **head})
+    paired = {} if tables.config.pair is None else READERS[family].paired
+    return model.override({**READERS[family].sizes, **paired, **longest, **head})
 
 
 def _length(model: ModelConfig, wanted: int | None) -> int:

@@ -21,11 +21,13 @@ class Reader:
     sizes       fields of the model
     learning    settings of training
     objective   fields of the objective, where they are not the usual ones
+    paired      fields of the model for pairs of texts
     """
 
     sizes: Mapping[str, Any]
     learning: Mapping[str, Any]
     objective: Mapping[str, Any] = field(default_factory=dict)
+    paired: Mapping[str, Any] = field(default_factory=dict)
 
 
 _RECURRENT = Reader(
@@ -42,6 +44,12 @@ READERS = {
             "warmup": 0.05,
             "decay": 0.95,
         },
+    ),
+    "bag-of-words": Reader(
+        sizes={"dropout": 0.0},
+        learning={"optimizer": AdamWConfig(learning_rate=0.005, weight_decay=0.1), "warmup": 0.05, "decay": 0.95},
+        objective={"word_dropout": 0.0, "respelling": 0.2},  # a mark for what is hidden would be a word of its own
+        paired={"pairs": True},
     ),
     "lstm": _RECURRENT,
     "gru": _RECURRENT,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import itertools
 import os
 import sysconfig
 import warnings
@@ -22,21 +23,33 @@ DENSITY = 0.07  # a file with fewer docstrings than this is not worth the time t
 SKIPPED = {"test", "tests", "idle_test", "site-packages", "dist-packages", "idlelib", "lib2to3", "pydoc_data"}
 
 
-def demo_text() -> str:
-    """The embedded corpus: about two million characters, the same on every call."""
+def demo_text(length: int | None = None) -> str:
+    """The embedded corpus: about two million characters, the same on every call; or the first `length` of them."""
+    length = LENGTH if length is None else min(length, LENGTH)
     collecting = gc.isenabled()
     gc.disable()  # syntax trees are many small objects; looking for garbage among them takes half of the time
     try:
-        paragraphs = list(dict.fromkeys([*_reference(), *_docstrings()]))
+        text = "\n\n".join(_first(itertools.chain(_reference(), _docstrings()), length)) + "\n"
     finally:
         if collecting:
             gc.enable()
-    text = "\n\n".join(paragraphs) + "\n"
-    if len(text) < LENGTH // 10:
+    if len(text) < length // 10:
         raise DataError("this Python comes without its documentation", advice="train on a text file of your own")
-    if len(text) > LENGTH:
-        text = text[: text.rindex("\n\n", 0, LENGTH)] + "\n"
+    if len(text) > length:
+        text = text[: text.rindex("\n\n", 0, length)] + "\n"
     return text
+
+
+def _first(paragraphs: Iterator[str], length: int) -> list[str]:
+    """Different paragraphs, until together they are longer than this."""
+    found: dict[str, None] = {}
+    so_far = 0
+    for paragraph in paragraphs:
+        if so_far > length:
+            break
+        so_far += 0 if paragraph in found else len(paragraph)
+        found[paragraph] = None
+    return list(found)
 
 
 def _reference() -> Iterator[str]:

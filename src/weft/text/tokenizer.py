@@ -169,6 +169,18 @@ class Tokenizer:
     # -- ids to text --------------------------------------------------------------------------
 
     @cached_property
+    def names(self) -> list[str]:
+        """What the vocabulary calls every id, as `tokenizer.json` has it; an id that no token has is called ""."""
+        found = [""] * self.vocab_size
+        for name, number in self._vocabulary.items():
+            found[number] = name
+        return found
+
+    def spell(self, name: str) -> bytes:
+        """The bytes of text that a token of this name stands for; of a special one, its name."""
+        return self._spell(name)
+
+    @cached_property
     def _spelling(self) -> list[bytes]:
         """The bytes of every id; special tokens stand for no text."""
         table = [b""] * self.vocab_size
@@ -303,6 +315,11 @@ class Tokenizer:
     def special_names(self) -> dict[str, str]:
         """The special tokens by the names that Hugging Face's files have for them (`mask_token`, …)."""
         return {ROLES[role]: name for role, name in self._names.items()}
+
+    @property
+    def engine(self) -> tokenizers.Tokenizer:
+        """The tokenizer of the `tokenizers` library, to look at: a change in it would not be noticed here."""
+        return self._engine
 
     @cached_property
     def fingerprint(self) -> str:

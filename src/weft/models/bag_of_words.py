@@ -1,0 +1,129 @@
+"""A bag of words: which tokens a text has, and nothing of their order. Each token speaks for each class by so much, and
+what a text is follows from the sum: logistic regression, the baseline that every classifier of texts has to beat.
+
+Pang, Lee & Vaithyanathan 2002, "Thumbs up?", found for opinions that whether a word is there tells more than how
+often; Wang & Manning 2012, "Baselines and Bigrams", that such models are hard to beat on short texts. Dropping tokens
+at random while it learns keeps rare ones from being learned by heart (Wager, Wang & Liang 2013).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from weft.config import Choice, Share, Size
+from weft.errors import UnsupportedError
+from weft.models.base import ModelConfig
+from weft.models.classes import Classes
+from weft.models.encoding import TextRow
+
+PARTS = 3  # of a pair: the tokens of the first text, of the second, and those that both have
+
+
+class BagHeadConfig(Choice):
+    """What is read from a bag of words."""
+
+
+class BagClassesConfig(Classes, BagHeadConfig, kind="classes"):
+    """A score for each class of text."""
+
+    classes: Size = 2
+
+
+class BagOfWordsConfig(ModelConfig, kind="bag-of-words", aliases=("bow",)):
+    """A weight for each token and class.
+
+    repeats    what a token counts that a text has several times: "once", or "each" time
+    pairs      two texts have a bag each, and a third for what they share
+    dropout    share of the tokens that are left out while it learns; the others count for more
+    """
+
+    heads = ("classes.",)
+
+    vocab_size: Size
+    repeats: Literal["once", "each"] = "once"
+    pairs: bool = False
+    dropout: Share = 0.0
+    head: BagHeadConfig = BagClassesConfig()
+
+    @property
+    def features(self) -> int:
+        """How many things a text may have or not."""
+        return self.vocab_size * (PARTS if self.pairs else 1)
+
+    @property
+    def width(self) -> int:
+        """Numbers that a token stands for: one for each class."""
+        assert isinstance(self.head, BagClassesConfig)
+        return self.head.classes
+
+    @property
+    def depth(self) -> int:
+        """Nothing is between the tokens and the classes."""
+        return 0
+
+    def build(self) -> BagOfWords:
+        return BagOfWords(self)
+
+
+class BagOfWords(nn.Module):
+    """Texts in, a score for each class out."""
+
+    def __init__(self, config: BagOfWordsConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.classes = nn.Sequential(nn.Linear(config.features, config.width))
+        for p in self.classes.parameters():
+            nn.init.zeros_(p)  # there is one best answer, wherever learning begins
+
+    def __repr__(self) -> str:
+        return f"BagOfWords({self.config.features:,} features, {self.config.width} classes)"
+
+    def forward(
+        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None, **options: Any
+    ) -> Float[Tensor, "B C"]:
+        """Each row is a text."""
+        if options:
+            raise UnsupportedError(f"{', '.join(options)} for a bag of words", expected="`text_logits(row)`")
+        return self.text_logits(TextRow.of(list(tokens), None if segments is None else list(segments)))
+
+    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
+        """The sum of what the tokens of each text say; added up in the order of their ids, so that texts with the same
+        tokens have the same logits to the last bit."""
+        texts, features = self._bags(row)
+        last = self.classes[0]
+        assert isinstance(last, nn.Linear)
+        said = F.embedding(features, last.weight.t())
+        if self.training and self.config.dropout:
+            said = said * F.dropout(torch.ones_like(said[:, :1]), self.config.dropout)
+        counts = torch.bincount(texts, minlength=len(row.unpadded.lengths))
+        return torch.segment_reduce(said, "sum", lengths=counts, axis=0) + last.bias
+
+    def _bags(self, row: TextRow) -> tuple[Tensor, Tensor]:
+        """What is in the bags, as numbers of texts and of features, both in rising order."""
+        device = row.tokens.device
+        lengths = torch.tensor(row.unpadded.lengths, device=device)
+        texts = torch.repeat_interleave(torch.arange(len(lengths), device=device), lengths)
+        features = row.tokens[0]
+        if self.config.pairs and row.segments is not None:
+            features = features + row.segments[0] * self.config.vocab_size
+        found = (texts * self.config.features + features).sort().values
+        if self.config.repeats == "once":
+            found = torch.unique(found)
+        if self.config.pairs and row.segments is not None:
+            found = torch.cat([found, self._shared(found)]).sort().values
+        return found // self.config.features, found % self.config.features
+
+    def _shared(self, found: Tensor) -> Tensor:
+        """The features for tokens that both texts of a pair have."""
+        first = torch.unique(found)
+        beside = first + self.config.vocab_size  # the same token in the second text
+        in_first = first % self.config.features < self.config.vocab_size
+        return beside[in_first & torch.isin(beside, first)] + self.config.vocab_size
+
+
+PRESETS: dict[str, dict[str, Any]] = {}
