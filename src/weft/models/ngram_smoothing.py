@@ -32,6 +32,7 @@ class SmoothingConfig(Choice):
     """What is kept of what was seen, and what is left for the rest: `SmoothingConfig.menu` lists the ways."""
 
     chained: ClassVar[bool] = True  # an unseen history is replaced by a shorter one
+    counts: ClassVar[bool] = True  # else it comes with probabilities that others made of their counts
 
     def fitted(self, counted: Sequence[Counted], held_out: Ints, end: int | None) -> SmoothingConfig:
         """The same with its open numbers chosen on held-out tokens."""
@@ -190,6 +191,12 @@ class KneserNeyConfig(SmoothingConfig, kind="kneser-ney", aliases=("modified-kne
         for amount, group in zip(discounts(counts), grouped, strict=True):
             left += amount * group
         return _divided(counts - taken, totals[level.parents]), _divided(left, totals)
+
+
+class ImportedConfig(SmoothingConfig, kind="imported"):
+    """Probabilities as a file from elsewhere gives them; a text cannot be counted in this way."""
+
+    counts: ClassVar[bool] = False
 
 
 def discounts(counts: Whole) -> tuple[float, float, float]:

@@ -60,6 +60,11 @@ class GenerateCounts(Generate):
         if request.freeze is not None:
             raise ConfigError(f"--freeze {request.freeze} for a count model", expected="none: it has no layers")
         super().check(request)
+        model = request.apply("model", NGramConfig(vocab_size=512, **preset(request.model or self.family)[1]))
+        if not model.smoothing.counts:
+            raise ConfigError(
+                f"model.smoothing.kind = {model.smoothing.kind}", expected="a way to smooth counts, such as kneser-ney"
+            )
 
     def check_start(self, run: Run) -> None:
         raise UnsupportedError(f"{run.directory.path} is a count model", expected="nothing to begin counting from")
