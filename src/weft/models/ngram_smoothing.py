@@ -24,8 +24,7 @@ from weft.models.ngram_tables import Floats, Ints, Level, Tables
 Whole = NDArray[np.int64]
 FALLBACK = (0.5, 1.0, 1.5)  # discounts where there are too few n-grams to estimate them
 TRIED = tuple(float(f"{value:.3g}") for value in np.logspace(-5, 1, 61))  # values of k
-ROUNDS = 50  # of expectation and maximisation
-ENOUGH = 1_000_000  # held-out tokens to choose a few numbers by
+ROUNDS, CLOSE = 500, 1e-5  # of expectation and maximisation, at most; the change of a weight that ends them
 
 
 class SmoothingConfig(Choice):
@@ -147,6 +146,7 @@ class JelinekMercerConfig(SmoothingConfig, kind="jelinek-mercer", aliases=("inte
             known.append(((after > 0) & reaches)[1:])
         weights = np.full(len(counted), 0.5)
         for _ in range(ROUNDS):
+            earlier = weights.copy()
             mixed = [np.full(len(held_out) - 1, 1 / size)]
             for weight, own, here in zip(weights, said, known, strict=True):
                 mixed.append(np.where(here, weight * own + (1 - weight) * mixed[-1], mixed[-1]))
@@ -155,6 +155,8 @@ class JelinekMercerConfig(SmoothingConfig, kind="jelinek-mercer", aliases=("inte
                 taken = np.where(known[n], asked * weights[n] * said[n] / mixed[n + 1], 0.0)
                 weights[n] = taken.sum() / max(asked[known[n]].sum(), 1e-300)
                 asked = asked - taken
+            if np.abs(weights - earlier).max() < CLOSE:
+                break
         return JelinekMercerConfig(weights=tuple(float(f"{w:.6g}") for w in weights.clip(1e-6, 1 - 1e-6)))
 
 

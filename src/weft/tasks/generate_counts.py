@@ -250,7 +250,7 @@ class Counting(Prepared):
         report({"event": "warning", "text": f"{never}: {self.model.smoothing.kind} calls them impossible; {way}"})
 
 
-ENOUGH = 1_000_000  # held-out tokens to choose a few numbers by
+ENOUGH = 200_000  # held-out tokens to choose a few numbers by
 
 
 class _StoppedError(Exception):
