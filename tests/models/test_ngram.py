@@ -316,7 +316,11 @@ def test_settings_that_cannot_be(fields, words):
 
 def test_tokens_that_cannot_be():
     model = counted_model("kneser-ney", 2)
-    for call in (lambda: model(torch.tensor([[V]])), lambda: model.text_nats(np.array([1, V])), lambda: model(torch.zeros(3))):
+    for call in (
+        lambda: model(torch.tensor([[V]])),
+        lambda: model.text_nats(np.array([1, V])),
+        lambda: model(torch.zeros(3)),
+    ):
         with pytest.raises(ShapeError):
             call()
     with pytest.raises(DataError):

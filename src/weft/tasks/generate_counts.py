@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -24,7 +25,6 @@ from weft.models import ModelConfig, NGramConfig, preset
 from weft.models.ngram import NGram
 from weft.models.ngram_counts import Counted, counted
 from weft.models.ngram_tables import Tables
-from weft.tasks import planning
 from weft.tasks.environment import memory_in_use
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.generate import Generate, GenerateConfig
@@ -38,7 +38,7 @@ from weft.tasks.start import Start
 from weft.tasks.task import Prepared
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
-from weft.training import Outcome, Ranks
+from weft.training import Outcome, Ranks, TrainingConfig
 from weft.training.resume import check_identity
 from weft.training.stopping import StopRequest
 from weft.training.trainer import Progress
@@ -82,8 +82,9 @@ class GenerateCounts(Generate):
         family, sizes = preset(request.model or self.family)
         needed = {"vocab_size": tokenizer.vocab_size, "end": tokenizer.end}
         model = request.apply("model", ModelConfig.pick({"kind": family, **sizes, **needed}))
-        training = planning.first_training(request, 1, ranks, None, {})
-        training = training.override({"steps": 1, "batch": 1})
+        threads = request.threads or os.cpu_count() or 1
+        once = TrainingConfig(steps=1, batch=1, seed=request.seed, threads=threads, device=request.device)
+        training = request.training_config(once).override({"steps": 1, "batch": 1})
         config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=texts.source.config, training=training)
         return Counting(config, texts)
 
