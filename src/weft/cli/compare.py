@@ -197,7 +197,8 @@ def _show_plan(session: Session, console: Console, *, as_json: bool) -> None:
     for order in orders:
         if not order.reason:
             memory = f", about {order.memory / 2**20:,.0f} MB" if order.memory else ""
-            console.print(f"  {order.name}: {order.parameters:,} parameters{memory}")
+            size = "counted" if order.parameters is None else f"{order.parameters:,} parameters"
+            console.print(f"  {order.name}: {size}{memory}")
 
 
 def _finish(session: Session, result: Comparison, *, as_json: bool) -> None:

@@ -185,7 +185,8 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     told = result(task, progress.best, metrics)
     typer.echo(f"Done in {event['seconds']:.0f} s: {told}, in {run.path}", err=True)
     model = ModelConfig.pick(config["model"])
-    typer.echo(next_words(use_of(task, model), run.path, exportable=can_be_exported(model)), err=True)
+    exportable, further = can_be_exported(model), model.learned_in_steps
+    typer.echo(next_words(use_of(task, model), run.path, exportable=exportable, further=further), err=True)
 
 
 def parse_changes(settings: list[str]) -> dict[str, str]:

@@ -10,11 +10,13 @@ import typer
 
 
 def import_(
-    source: Annotated[str, typer.Argument(metavar="HF_DIR", help="A Hugging Face folder, or owner/name on its hub.")],
+    source: Annotated[
+        str, typer.Argument(metavar="HF_DIR", help="A Hugging Face folder, owner/name on its hub, or FILE.arpa.")
+    ],
     out: Annotated[str, typer.Option(help="Directory of the new run.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Make a run of a model that comes from Hugging Face or from timm.
+    """Make a run of a model that comes from Hugging Face or from timm, or of n-grams in an ARPA file.
 
     Example:  weft import models/gpt2 --out runs/gpt2
     """
@@ -46,11 +48,13 @@ def _about(made: dict[str, Any]) -> str:
 
 def export(
     run: Annotated[str, typer.Argument(help="The directory of the run.")],
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to make.")],
-    to: Annotated[str, typer.Option(help="hf: a folder for Hugging Face's transformers.")] = "hf",
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder or file to make.")],
+    to: Annotated[
+        str, typer.Option(help="hf: a folder for Hugging Face's transformers; arpa: a file of n-grams.")
+    ] = "hf",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Write a run for Hugging Face, with a certificate that it is the same model.
+    """Write a run for Hugging Face, with a certificate that it is the same model; or n-grams for KenLM and others.
 
     Example:  weft export runs/generate-book-1 book-hf --to hf
     """
@@ -59,6 +63,13 @@ def export(
     certificate = export_run(run, folder, to=to)
     if as_json:
         typer.echo(json.dumps(certificate))
+        return
+    if to == "arpa":
+        ngrams = ", ".join(f"{count:,}" for count in certificate["ngrams"])
+        typer.echo(f"Exported {run} to {folder}: {ngrams} n-grams of 1 … {certificate['order']} tokens.")
+        typer.echo(f"Read again, logarithms differ by at most {certificate['difference']:.2g}.")
+        if certificate["tokenizer"]:
+            typer.echo(f"How text becomes these tokens: {certificate['tokenizer']}")
         return
     auto, what = certificate["auto_class"], _listed(certificate["compared"])
     typer.echo(f"Exported {run} to {folder} as {certificate['architecture']}.")

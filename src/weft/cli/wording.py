@@ -12,6 +12,11 @@ Plan = dict[str, Any]
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan, a line each: what is learned from, the model, how long."""
     yield LEARNED_FROM[plan["task"]](plan)
+    if "order" in plan:
+        lengths = f"n-grams of 1 to {plan['order']} tokens" if plan["order"] > 1 else "single tokens"
+        yield f"Model: {plan['model']}, {lengths}, {plan['smoothing']}; at most {plan['memory'] / 2**20:,.0f} MB."
+        yield "All of it is counted once: there are no steps, and no time to choose."
+        return
     reading = "looking at {size} × {size} pixels" if "size" in plan else "reading {length} tokens at a time"
     sizes = f"{plan['depth']} layers of width {plan['width']}, " if plan["depth"] else ""
     yield (
@@ -103,13 +108,18 @@ def result(task: str, best: float, metrics: dict[str, Any]) -> str:
     unit = "nats per token" if task == "generate" else "nats"
     told = f"{best:.4f} {unit} on held-out text"
     if tested:
-        told += f", {metrics['test_loss']:.4f} on the test text"
+        told += f", {_loss(metrics['test_loss'])} on the test text"
     if task == "fill":
         right = [
             f"{name.removesuffix('_accuracy')} {n:.1%} right" for name, n in metrics.items() if "_accuracy" in name
         ]
         return f"{told} ({', '.join(right).replace('_', ' ')})"
-    return f"{told} ({metrics['bits_per_byte']:.4f} bits per byte)"
+    return f"{told} ({_loss(metrics['bits_per_byte'])} bits per byte)"
+
+
+def _loss(value: float | None) -> str:
+    """With four digits; None is infinite."""
+    return "inf" if value is None else f"{value:.4f}"
 
 
 def overfitted(task: str, best_step: int, step: int) -> str:
@@ -126,19 +136,20 @@ def overfitted(task: str, best_step: int, step: int) -> str:
     )
 
 
-def next_words(task: str, run: Path, *, exportable: bool) -> str:
-    """What to do with the run now."""
+def next_words(task: str, run: Path, *, exportable: bool, further: bool = True) -> str:
+    """What to do with the run now; one that is counted cannot be trained further."""
     from weft.tasks.purpose import first_use
 
     export = f"weft export {run} DIR  ·  " if exportable else ""
-    return f"Try:  {first_use(task, run)}  ·  weft resume {run} --minutes 5\n      {export}open {run / 'report.html'}"
+    more = f"  ·  weft resume {run} --minutes 5" if further else ""
+    return f"Try:  {first_use(task, run)}{more}\n      {export}open {run / 'report.html'}"
 
 
 def measured(task: str, metrics: dict[str, Any]) -> Iterator[str]:
     """What `weft evaluate` found, a line each; of classes, how each does and what it is taken for."""
     if task == "generate":
         yield (
-            f"{metrics['loss']:.4f} nats per token, {metrics['bits_per_byte']:.4f} bits per byte, "
+            f"{_loss(metrics['loss'])} nats per token, {_loss(metrics['bits_per_byte'])} bits per byte, "
             f"{metrics['tokens']:,} tokens"
         )
         return

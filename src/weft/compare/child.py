@@ -149,7 +149,7 @@ def _measured(out: Path, outcome: Outcome) -> dict[str, Any]:
     from weft.tasks.job import final_metrics
 
     metrics = final_metrics(RunDirectory(out), outcome)
-    plain = {name: value for name, value in metrics.items() if isinstance(value, int | float | str)}
+    plain = {name: value for name, value in metrics.items() if isinstance(value, int | float | str | None)}
     return {**plain, "stopped_by": outcome.stopped_by}
 
 

@@ -30,7 +30,7 @@ from weft.training.freezing import freeze
 EVALUATIONS = 10  # of a run, for its curve
 SHARE = 0.2  # of the time that they may take
 WORTH_TIMING = 20  # steps; fewer are over before they are timed
-OWN = ("head", "vocab_size", "source_vocab_size", "start")  # fields of a model that follow from the data
+OWN = ("head", "vocab_size", "source_vocab_size", "start", "end")  # fields of a model that follow from the data
 READ_ALIKE = ("model.", "training.")  # settings that leave data and tokenizer as they are
 COMPARABLE = ("generate", "classify", "translate")  # tasks that are judged by text, whatever its tokens
 
@@ -49,7 +49,7 @@ def make_plan(asked: Asked, out: Path, report: Report) -> Plan:
     if planner.first is None:
         raise UnsupportedError("\n".join(f"{order.name}: {order.reason}" for order in orders[:3]))
     _check_same(orders, asked)
-    training = planner.first.training
+    training = (planner.learned or planner.first).training
     seconds = 60 * training.minutes if training.minutes else planner.seconds
     timed = training.minutes is not None and not any(f"training.{name}" in asked.vary for name in LENGTHS)
     return Plan(requests[0].task, orders, training.steps, seconds, timed)
@@ -80,6 +80,7 @@ class _Planner:
     def __init__(self, asked: Asked, report: Report) -> None:
         self.asked, self.report = asked, report
         self.first: RunConfig | None = None
+        self.learned: RunConfig | None = None  # the first that is learned in steps
         self.seconds: float | None = None
         self.pins: dict[str | None, dict[str, Any]] = {}  # by the model's name
         self.shared: dict[str, Any] = {}
@@ -131,12 +132,15 @@ class _Planner:
         """Take from the first plan of a model what the others would measure for themselves."""
         config, vary = prepared.config, self.asked.vary
         pins = {} if config.start else _planned_sizes(config.model, request)
-        pins["training.batch"] = config.training.batch
         if self.first is None:
             self.first = config
-            self.shared["training.precision"] = config.training.precision
             if config.tokenizer is not None and not any(key.startswith("tokenizer.") for key in vary):
                 self.shared |= {f"tokenizer.{name}": value for name, value in config.tokenizer.to_dict().items()}
+        if config.model.learned_in_steps:
+            pins["training.batch"] = config.training.batch
+        if config.model.learned_in_steps and self.learned is None:
+            self.learned = config
+            self.shared["training.precision"] = config.training.precision
             if not config.training.evaluate_every:
                 self.shared["training.evaluate_every"] = _evaluate_every(prepared)
             if not config.training.minutes and config.training.steps > WORTH_TIMING:

@@ -42,7 +42,7 @@ def row_of(order: Order, out: Path, reason: str = "") -> Row:
         **({"reason": reason} if reason else {}),
         "seconds": found.pop("seconds", None),
         "steps": steps,
-        "parameters": order.parameters,
+        "parameters": found.pop("parameters", order.parameters),
         "peak_memory": found.pop("peak_memory", None),
         "flops": order.flops * steps if order.flops is not None and steps else None,
     }
@@ -76,7 +76,7 @@ def curve_of(run: Path, measure: str = "validation_loss") -> list[tuple[int, flo
     for line in _lines(run / "metrics.jsonl"):
         spent += sum(seconds.get(step, 0.0) for step in range(last + 1, line["step"] + 1))
         last = line["step"]
-        if measure in line:
+        if line.get(measure) is not None:  # a loss may be infinite
             points.append((last, round(spent, 3), line[measure]))
     return points
 

@@ -18,6 +18,7 @@ from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
 from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
 from weft.models.marian_layouts import MarianLayout
+from weft.models.ngram import NGram, NGramConfig
 from weft.models.pictures import PictureConfig, PictureHead, PictureModel
 from weft.models.preprocessing import Preprocessing
 from weft.models.presets import preset
@@ -58,6 +59,8 @@ __all__ = [
     "MarianLayout",
     "Memory",
     "ModelConfig",
+    "NGram",
+    "NGramConfig",
     "NanoChatLayout",
     "PictureConfig",
     "PictureHead",

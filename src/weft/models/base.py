@@ -29,6 +29,7 @@ class ModelConfig(Choice):
     """
 
     heads: ClassVar[tuple[str, ...]] = ()
+    learned_in_steps: ClassVar[bool] = True  # of gradients, as many as one likes; else all at once, by counting
 
     def build(self) -> nn.Module:
         """The model, freshly initialised from torch's random state."""
@@ -50,6 +51,10 @@ class ModelConfig(Choice):
     def context(self) -> int | None:
         """How many tokens it can see at once; None: any number."""
         return None
+
+    def as_used(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors of a file as the model computes with them: copies in float32."""
+        return {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> nn.Module:
         """The model with these tensors as its parameters, which it takes over: nothing is drawn or copied first."""

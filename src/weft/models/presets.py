@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import ConfigError, did_you_mean
-from weft.models import bag_of_words, bert, convnext, davit, gpt, resnet, rnn, t5, transformer, vit
+from weft.models import (
+    bag_of_words,
+    bert,
+    convnext,
+    davit,
+    gpt,
+    ngram,
+    resnet,
+    rnn,
+    t5,
+    transformer,
+    vit,
+)
 
 FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
     "gpt": gpt.PRESETS,
@@ -20,6 +32,7 @@ FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
     "gru": rnn.PRESETS,
     "lstm": rnn.PRESETS,
     "bag-of-words": bag_of_words.PRESETS,
+    "ngram": ngram.PRESETS,
 }
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (family, fields) for family, sizes in FAMILIES.items() for name, fields in sizes.items()

@@ -69,8 +69,14 @@ class Generate(Task):
 
     def check_start(self, run: Run) -> None:
         run.check_writes()
+        if not run.model_config.learned_in_steps:
+            raise UnsupportedError(
+                f"{run.directory.path} is a count model: it cannot be trained further",
+                expected="a model that learns in steps",
+                advice="for more text, train a new run",
+            )
 
-    def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Reading:
+    def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Prepared:
         source = read_source(request.data_config(DataConfig))
         for text in overlap_warnings(source) if ranks.is_first else ():
             report({"event": "warning", "text": text})
@@ -85,7 +91,7 @@ class Generate(Task):
         report({"event": "phase", "name": "planning"})
         return self.reading(_plan(self, request, texts, tokenizer_config, start, ranks), texts)
 
-    def reopen(self, config: GenerateConfig, run: RunDirectory, report: Report) -> Reading:
+    def reopen(self, config: GenerateConfig, run: RunDirectory, report: Report) -> Prepared:
         source = read_source(config.data)
         check_unchanged(config.data, source.config)
         return self.reading(config, tokenised(source, Tokenizer.load(run.tokenizer_file), report))

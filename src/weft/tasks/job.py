@@ -6,6 +6,7 @@ directory, the clock, the processes and the best weights happens here, once for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from torch import nn
 
 from weft.checkpoints import RunDirectory, load_newest
 from weft.checkpoints.files import read_json
-from weft.errors import DataError
+from weft.errors import DataError, UnsupportedError
 from weft.tasks.environment import environment, run_readme
 from weft.tasks.purpose import can_be_exported, first_use, use_of
 from weft.tasks.request import Request
@@ -122,6 +123,12 @@ class Further:
             raise DataError(
                 f"{run.path} is not finished", expected="a finished run to train further", advice="resume it first"
             )
+        if job.find is not None and checkpoint.step == job.most:
+            raise UnsupportedError(
+                f"{run.path} is finished for good: all of its text is counted",
+                expected="nothing to train further",
+                advice="for more text, train a new run",
+            )
         steps = checkpoint.step + self.count(job)
         run.add_event({"event": "extend", "step": checkpoint.step, "steps": steps})
 
@@ -213,7 +220,10 @@ def _model_to_train(run: RunDirectory, config: RunConfig, start: Start | None) -
 
 
 def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
-    """How good the best weights are: on the test data if there are any, else on what was held out."""
+    """How good the best weights are: on the test data if there are any, else on what was held out.
+
+    None is an infinite loss: something came that the model calls impossible.
+    """
     progress = outcome.progress
     found = {**_plain(progress.best_metrics), "validation_loss": progress.best, "measured_on": "validation"}
     found.pop("loss", None)
@@ -221,7 +231,7 @@ def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
         test = read_json(run.path / TEST_FILE)
         if test.pop("step") == progress.best_step:  # else it is of weights that were best before
             found |= {**test, "measured_on": "test"}
-    return found
+    return {name: None if value in (math.inf, -math.inf) else value for name, value in found.items()}
 
 
 def _plain(metrics: dict[str, Any]) -> dict[str, Any]:

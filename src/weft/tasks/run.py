@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,10 @@ class Run:
             config = self.model_config
             depth, width = getattr(config, "depth", "?"), getattr(config, "width", "?")
             rows["model"] = f"{config.kind}, {depth} layers of width {width}"
-            rows["parameters"] = f"{sum(p.numel() for p in config.skeleton().parameters()):,}"
+            if not config.learned_in_steps:
+                rows["model"] = f"{config.kind} of order {getattr(config, 'order', '?')}"
+            else:
+                rows["parameters"] = f"{sum(p.numel() for p in config.skeleton().parameters()):,}"
             if isinstance(config, PictureConfig):
                 rows["classes"] = f"{config.head.classes:,}"
             else:
@@ -155,8 +159,8 @@ class Run:
             check_model(config, self.tokenizer, where, self.source_tokenizer)
         if self.folder is not None:
             return config.with_weights(self.folder.read_weights()).eval()
-        weights = {name: t.to(torch.float32, copy=True) for name, t in self.directory.read_model().items()}
         try:
+            weights = config.as_used(self.directory.read_model())
             return self._as_used(config.with_weights(weights)).eval()
         except WeightsError as error:
             raise DataError(
@@ -187,7 +191,7 @@ class Run:
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return next(self.model.parameters()).device
+        return next((p.device for p in self.model.parameters()), torch.device("cpu"))
 
     # -- how good it is -----------------------------------------------------------------------
 
@@ -241,9 +245,10 @@ class Run:
         tokens = tokenise(corpus, self.tokenizer, None)
         model = self.model if weights == "float32" else packed(self.model, weights)
         metrics = evaluate_text(model, tokens, self.context, device=self.device)
+        impossible = metrics["validation_loss"] == math.inf  # for some token; JSON has no word for an infinite loss
         return {
-            "loss": metrics["validation_loss"],
-            "bits_per_byte": metrics["bits_per_byte"],
+            "loss": None if impossible else metrics["validation_loss"],
+            "bits_per_byte": None if impossible else metrics["bits_per_byte"],
             "tokens": len(tokens),
             "measured_on": measured_on,
         }

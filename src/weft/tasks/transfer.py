@@ -27,11 +27,16 @@ from weft.text.hugging_face import lacking_pieces
 
 
 def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
-    """Make a run directory of a Hugging Face folder, or of `owner/name` on its hub; says what was found.
+    """Make a run directory of a Hugging Face folder, of `owner/name` on its hub, or of an ARPA file; says what was
+    found.
 
     The run is there whole or not at all: everything is read and checked before anything is written.
     """
     RunDirectory(out).check_free()
+    if Path(source).is_file():
+        from weft.tasks.arpa import import_arpa
+
+        return import_arpa(Path(source), out)
     path = fetch(str(source)) if is_remote_name(str(source)) else Path(source)
     if not path.is_dir():
         raise DataError(
@@ -139,8 +144,12 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
 
     The first layout that can say the model exactly is taken. The folder is there, proven, or not at all.
     """
+    if to == "arpa":
+        from weft.tasks.arpa import export_arpa
+
+        return export_arpa(path, target)
     if to != "hf":
-        raise ConfigError(f"--to {to}", expected="hf: a folder for Hugging Face's transformers")
+        raise ConfigError(f"--to {to}", expected="hf: a folder for Hugging Face's transformers, or arpa: n-grams")
     target = Path(target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{target} is there already", expected="a new folder", advice="choose another name")
