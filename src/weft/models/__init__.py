@@ -17,10 +17,12 @@ from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
 from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
 from weft.models.marian_layouts import MarianLayout
+from weft.models.pair_model import PairModel, PairModelConfig
 from weft.models.pictures import PictureConfig, PictureHead, PictureModel
 from weft.models.preprocessing import Preprocessing
 from weft.models.presets import preset
 from weft.models.resnet import ResNet, ResNetConfig
+from weft.models.seq2seq import Bahdanau, BahdanauConfig, Seq2Seq, Seq2SeqConfig
 from weft.models.t5 import T5, T5Config
 from weft.models.t5_layouts import T5Layout
 from weft.models.timm_layouts import TimmConvNeXtLayout, TimmLayout, TimmViTLayout
@@ -33,6 +35,8 @@ __all__ = [
     "GPT",
     "T5",
     "BERTConfig",
+    "Bahdanau",
+    "BahdanauConfig",
     "BertLayout",
     "Bunch",
     "ConvNeXt",
@@ -53,6 +57,8 @@ __all__ = [
     "Memory",
     "ModelConfig",
     "NanoChatLayout",
+    "PairModel",
+    "PairModelConfig",
     "PictureConfig",
     "PictureHead",
     "PictureModel",
@@ -60,6 +66,8 @@ __all__ = [
     "Qwen3Layout",
     "ResNet",
     "ResNetConfig",
+    "Seq2Seq",
+    "Seq2SeqConfig",
     "T5Config",
     "T5Layout",
     "TextRow",

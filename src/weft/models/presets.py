@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import ConfigError, did_you_mean
-from weft.models import bert, convnext, davit, gpt, resnet, t5, transformer, vit
+from weft.models import bert, convnext, davit, gpt, resnet, seq2seq, t5, transformer, vit
 
 FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
     "gpt": gpt.PRESETS,
     "bert": bert.PRESETS,
     "transformer": transformer.PRESETS,
     "t5": t5.PRESETS,
+    "seq2seq": seq2seq.PRESETS,
+    "bahdanau": seq2seq.PRESETS,
     "vit": vit.PRESETS,
     "davit": davit.PRESETS,
     "convnext": convnext.PRESETS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import UnsupportedError
-from weft.models import BERTConfig, LanguageConfig, ModelConfig, T5Config, TransformerConfig, layout_for
+from weft.models import BERTConfig, LanguageConfig, ModelConfig, PairModelConfig, layout_for
 from weft.models.bert import ClassesConfig, MaskedConfig
 from weft.models.pictures import PictureConfig
 
@@ -33,7 +33,7 @@ def use_of(task: str, config: ModelConfig) -> str:
 
 def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors, and a place to begin from."""
-    if isinstance(config, TransformerConfig | T5Config):
+    if isinstance(config, PairModelConfig):
         return "translate"
     if isinstance(config, PictureConfig):
         return "classify" if config.head.classes else "read"

@@ -15,7 +15,7 @@ from torch import nn
 from weft.checkpoints import RunDirectory
 from weft.errors import ConfigError
 from weft.generation.text_to_text import limit_of
-from weft.models import ModelConfig, preset
+from weft.models import ModelConfig, PairModelConfig, preset
 from weft.objectives.text_to_text import PairBatch, TextToText, TextToTextConfig
 from weft.tasks import planning
 from weft.tasks.encoded_pairs import EncodedPairs, Spellers, varied_batches
@@ -57,7 +57,7 @@ class Translate(Task):
 
     name = "translate"
     family = "transformer"
-    families = ("transformer", "t5")
+    families = ("transformer", "t5", "seq2seq", "bahdanau")
     settings = TranslateConfig
     data = PairConfig
     objective = TextToTextConfig
@@ -300,7 +300,8 @@ def _model(request: Request, data: PairData, spellers: Spellers, start: Start | 
     if not spellers.are_one:
         sizes["source_vocab_size"] = spellers.source.vocab_size
     model = ModelConfig.pick({"kind": family, **fields, **sizes})
-    return model if fields else model.override(pair_sizes(flops, _some_tokens(data, spellers) // 2, target.vocab_size))
+    assert isinstance(model, PairModelConfig)
+    return model if fields else model.override(pair_sizes(model, flops, _some_tokens(data, spellers) // 2))
 
 
 def _some_tokens(data: PairData, spellers: Spellers) -> int:
