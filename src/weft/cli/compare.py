@@ -233,6 +233,20 @@ def show(result: Comparison, console: Console) -> None:
             console.print(Text("  " + ", ".join(told)))
     else:
         console.print(table)
+    _show_lengths(result, console)
     for variant in result.rows:
         if reason := variant.get("reason") or variant.get("note"):
             console.print(Text(f"{variant['model']}: {reason}"))
+
+
+def _show_lengths(result: Comparison, console: Console) -> None:
+    """How good translations are by the length of their sources, a line for each length."""
+    from rich.text import Text
+
+    measure, table = result.by_length()
+    if not table:
+        return
+    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+    console.print(f"\n{'BLEU' if measure == 'bleu' else 'Exact matches'} by the length of the source:")
+    for row in table:
+        console.print(Text("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))))

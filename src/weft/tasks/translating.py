@@ -23,7 +23,7 @@ from weft.objectives.text_to_text import TextToText
 from weft.tasks.alignment import Link, aligned, check_looks, looked_at
 from weft.tasks.encoded_pairs import EncodedPairs, Ids, Spellers, with_end
 from weft.tasks.pair_tables import PairConfig, open_pairs, read_pair_data
-from weft.tasks.translation_quality import quality
+from weft.tasks.translation_quality import by_length, quality
 from weft.text import Tokenizer
 
 if TYPE_CHECKING:
@@ -231,7 +231,13 @@ class Translator:
         encoded = EncodedPairs.of(pairs, self.spellers, self.length)
         texts = [translation.text for translation in self.translate(pairs.sources)]
         loss = plain_loss(self.model, encoded, self.start, self.run.device)
-        return {"loss": loss, **quality(texts, pairs.targets), "pairs": len(pairs), "measured_on": measured_on}
+        return {
+            "loss": loss,
+            **quality(texts, pairs.targets),
+            "pairs": len(pairs),
+            "measured_on": measured_on,
+            "by_length": by_length(pairs.sources, texts, pairs.targets),
+        }
 
     def _pairs(self, data: Sequence[str]) -> tuple[Pairs, str]:
         if data:
