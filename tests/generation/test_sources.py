@@ -7,7 +7,7 @@ from weft.generation import GenerationConfig, SearchConfig, beam_search, greedy,
 from weft.generation.sources import SourceDecoding
 from weft.generation.text_to_text import ROWS, TOKENS, batches, limit_of, write
 from weft.models import TransformerConfig
-from weft.models.encoder_decoder import padded
+from weft.models.pair_model import padded
 
 MEMORIES = ("last", "same", "joint")
 END, START = 0, 1

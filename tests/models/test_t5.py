@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from weft.blocks import PositionConfig
 from weft.errors import ConfigError, ShapeError, WeightsError
 from weft.models import T5, ModelConfig, T5Config, preset
-from weft.models.encoder_decoder import padded
+from weft.models.pair_model import padded
 from weft.training import AdamWConfig, MuonConfig
 
 SMALL = {"vocab_size": 50, "width": 16, "depth": 2, "decoder_depth": 3, "max_length": 24}

@@ -5,7 +5,7 @@ import torch
 
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models import ModelConfig, Transformer, TransformerConfig, preset
-from weft.models.encoder_decoder import padded, select_rows, select_sources
+from weft.models.pair_model import padded, select_rows, select_sources
 
 SOURCES = [[3, 4, 5, 6, 7], [8, 9], [1, 2, 3]]
 TARGETS = torch.tensor([[1, 11, 12, 13, 14, 15], [1, 21, 22, 23, 24, 25], [1, 31, 32, 33, 34, 35]])

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.blocks.attention import Attention, Lookup, Mask
+from weft.blocks.attention.additive import AdditiveAttention
 from weft.errors import ConfigError, UnsupportedError, did_you_mean
 
 
@@ -64,7 +65,9 @@ def capture(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, Attentio
     module that runs several times inside the block leaves its last map. Kinds that do not keep every token they read
     (`local`, `linear` …) leave one for the tokens of the first call of a cache, and none for later ones.
     """
-    found = {name: module for name, module in model.named_modules() if isinstance(module, Attention)}
+    found = {
+        name: module for name, module in model.named_modules() if isinstance(module, Attention | AdditiveAttention)
+    }
     chosen = {name: module for name, module in found.items() if fnmatchcase(name, pattern)}
     if not chosen:
         raise ConfigError(f"no attention matches {pattern!r}", advice=did_you_mean(pattern, found))

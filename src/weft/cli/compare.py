@@ -239,6 +239,7 @@ def show(result: Comparison, console: Console) -> None:
     for variant in result.rows:
         if reason := variant.get("reason") or variant.get("note"):
             console.print(Text(f"{variant['model']}: {reason}"))
+    _show_lengths(result, console)
     _show_samples(result, console)
 
 
@@ -252,3 +253,16 @@ def _show_samples(result: Comparison, console: Console) -> None:
     console.print(Text(f"\nFrom “{' '.join(found[0]['sample']['prompt'].split())}”"))
     for row in found:
         console.print(Text(f"  {row['model']}: {' '.join(row['sample']['text'].split())[:SHOWN]}"))
+
+
+def _show_lengths(result: Comparison, console: Console) -> None:
+    """How good translations are by the length of their sources, a line for each length."""
+    from rich.text import Text
+
+    measure, table = result.by_length()
+    if not table:
+        return
+    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+    console.print(f"\n{'BLEU' if measure == 'bleu' else 'Exact matches'} by the length of the source:")
+    for row in table:
+        console.print(Text("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))))

@@ -165,6 +165,19 @@ def measured(task: str, metrics: dict[str, Any]) -> Iterator[str]:
     count = f"{metrics['examples']:,} examples" if "examples" in metrics else f"{metrics['pairs']:,} pairs"
     yield f"{told} on {count} ({metrics['measured_on']})"
     yield from class_table(metrics)
+    yield from length_table(metrics)
+
+
+def length_table(metrics: dict[str, Any]) -> Iterator[str]:
+    """BLEU and exact matches of translations, by the words that their sources have."""
+    rows: list[dict[str, Any]] = metrics.get("by_length", [])
+    if not rows:
+        return
+    scored = all("bleu" in row for row in rows)
+    yield "words of the source  pairs" + ("    BLEU" if scored else "") + "   exact"
+    for row in rows:
+        bleu = f"  {row['bleu']:6.2f}" if scored else ""
+        yield f"{row['words']:>19}  {row['pairs']:5,}{bleu}  {row['exact_match']:6.4f}"
 
 
 def class_table(metrics: dict[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.compare.columns import amount, metric_title
+from weft.compare.columns import NAMES, amount, metric_title
 from weft.compare.comparison import Comparison
 from weft.compare.rows import curve_of
 
@@ -72,6 +72,22 @@ def _curves(result: Comparison, measure: str, *, smooth: bool = False) -> list[C
         if points:
             found.append(Curve(row["model"], colour_of(place), dash_of(place), points))
     return found
+
+
+def length_curves(result: Comparison) -> tuple[str, list[Curve]]:
+    """How good translations are by the length of their sources: (pairs, mean words, measure) of each bucket."""
+    measure, table = result.by_length()
+    found = [
+        Curve(
+            row["model"],
+            colour_of(place),
+            dash_of(place),
+            [(line["pairs"], line["mean_words"], line[measure]) for line in row["by_length"]],
+        )
+        for place, row in enumerate(result.rows)
+        if table and row["model"] in table[0][2:]
+    ]
+    return NAMES.get(measure, "exact matches"), found
 
 
 def _smoothed(points: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:

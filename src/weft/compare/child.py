@@ -150,6 +150,8 @@ def _measured(out: Path, outcome: Outcome) -> dict[str, Any]:
 
     metrics = final_metrics(RunDirectory(out), outcome)
     plain = {name: value for name, value in metrics.items() if isinstance(value, int | float | str | None)}
+    if "by_length" in metrics:  # a short table, for the curves of translations
+        plain["by_length"] = metrics["by_length"]
     return {**plain, "stopped_by": outcome.stopped_by}
 
 

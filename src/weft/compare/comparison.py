@@ -48,6 +48,23 @@ class Comparison:
         """Titles, then the cells of each row, as text."""
         return [titles(self.rows, self.metric), *cells(self.rows, self.metric, self.best)]
 
+    def by_length(self) -> tuple[str, list[list[str]]]:
+        """What translations were measured by, and a table: a line for each length of sources, a column for each model.
+
+        Empty if no finished variant knows it."""
+        known = [row for row in self.rows if row["status"] == "finished" and row.get("by_length")]
+        if not known:
+            return "", []
+        measure = "bleu" if all("bleu" in line for row in known for line in row["by_length"]) else "exact_match"
+        form = "{:.2f}" if measure == "bleu" else "{:.4f}"
+        heads = ["words of the source", "pairs", *(row["model"] for row in known)]
+        found = [{line["words"]: line for line in row["by_length"]} for row in known]
+        lines = [
+            [words, f"{first['pairs']:,}", *(form.format(one[words][measure]) if words in one else "" for one in found)]
+            for words, first in found[0].items()
+        ]
+        return measure, [heads, *lines]
+
     def __repr__(self) -> str:
         table = self.table()
         widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]

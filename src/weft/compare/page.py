@@ -5,7 +5,16 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from weft.compare.charts import Curve, Measure, curves_of, measures_of, quality_over_seconds, spread, ticks
+from weft.compare.charts import (
+    Curve,
+    Measure,
+    curves_of,
+    length_curves,
+    measures_of,
+    quality_over_seconds,
+    spread,
+    ticks,
+)
 from weft.compare.columns import metric_title
 from weft.compare.comparison import Comparison
 from weft.compare.variants import told
@@ -46,7 +55,7 @@ def page(result: Comparison) -> str:
 <div class="wide">{html_table(result)}</div>
 {_reasons(result)}<h2>What each costs, and how good it is</h2>
 <div class="bars">{"".join(_bars(measure) for measure in measures_of(result))}</div>
-{_curves(curves, shown)}{_over_seconds(result)}{_samples(result)}<h2>What differs</h2>
+{_curves(curves, shown)}{_by_length(result)}{_over_seconds(result)}{_samples(result)}<h2>What differs</h2>
 {_settings(result)}
 </body></html>
 """
@@ -54,10 +63,15 @@ def page(result: Comparison) -> str:
 
 def html_table(result: Comparison) -> str:
     """All numbers."""
-    heads, *rows = result.table()
+    return _table(result.table(), result.best)
+
+
+def _table(table: Sequence[Sequence[str]], best: str | None = None) -> str:
+    """Titles, then rows of cells; the row that begins with `best` stands out."""
+    heads, *rows = table
     top = "".join(f"<th>{html.escape(head).replace(', ', '<br>')}</th>" for head in heads)
     body = "".join(
-        f"<tr{' class=best' if row[0] == result.best else ''}>"
+        f"<tr{' class=best' if best is not None and row[0] == best else ''}>"
         + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
         + "</tr>"
         for row in rows
@@ -123,15 +137,32 @@ def _curves(curves: Sequence[Curve], what: str) -> str:
     """A measure over steps and over seconds, all variants in one picture each."""
     if not any(len(curve.points) > 1 for curve in curves):
         return ""
-    key = "".join(
+    return (
+        f"<h2>{what[0].upper()}{what[1:]}, while they learned</h2>\n{_key(curves)}"
+        f"{_lines(curves, 0, what, 'steps')}\n{_lines(curves, 1, what, 'seconds of training')}\n"
+    )
+
+
+def _by_length(result: Comparison) -> str:
+    """Translations by the length of their sources: a picture if there are several lengths, and the table behind it."""
+    what, curves = length_curves(result)
+    if not curves:
+        return ""
+    drawn = ""
+    if any(len(curve.points) > 1 for curve in curves):
+        drawn = f"{_key(curves)}{_lines(curves, 1, what, 'words of the source, mean of each bucket')}\n"
+    table = _table(result.by_length()[1])
+    return f'<h2>{what} by the length of the source</h2>\n{drawn}<div class="wide">{table}</div>\n'
+
+
+def _key(curves: Sequence[Curve]) -> str:
+    """Which line is whose."""
+    lines = "".join(
         f'<li><svg viewBox="0 0 28 12" aria-hidden="true"><line x1="0" x2="28" y1="6" y2="6" {_stroke(curve)}/></svg>'
         f"{html.escape(curve.name)}</li>"
         for curve in curves
     )
-    return (
-        f'<h2>{what[0].upper()}{what[1:]}, while they learned</h2>\n<ul class="key">{key}</ul>\n'
-        f"{_lines(curves, 0, what, 'steps')}\n{_lines(curves, 1, what, 'seconds of training')}\n"
-    )
+    return f'<ul class="key">{lines}</ul>\n'
 
 
 def _stroke(curve: Curve) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoints.files import write_whole
-from weft.compare.charts import curves_of, measures_of, quality_over_seconds, span, spread
+from weft.compare.charts import curves_of, length_curves, measures_of, quality_over_seconds, span, spread
 from weft.compare.columns import metric_title
 from weft.compare.comparison import Comparison
 
@@ -20,12 +20,13 @@ def write_picture(result: Comparison, path: Path) -> None:
     from matplotlib.figure import Figure
 
     measures, (shown, curves) = measures_of(result), curves_of(result)
+    measured, by_length = length_curves(result)
     tall = 1.2 + 0.32 * len(result.rows)
-    figure = Figure(figsize=(13, 5.2 + tall), layout="constrained", dpi=110)
+    figure = Figure(figsize=(17 if by_length else 13, 5.2 + tall), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
     parts: Any = figure.subfigures(2, 1, height_ratios=[5.2, tall])
     above, below = parts
-    axes = above.subplots(1, 3)
+    axes = above.subplots(1, 4 if by_length else 3)
     for column, title in ((0, "steps"), (1, "seconds of training")):
         for curve in curves:
             across = [point[column] for point in curve.points]
@@ -36,6 +37,11 @@ def write_picture(result: Comparison, path: Path) -> None:
     if curves:
         axes[0].legend(fontsize="small", ncols=1 + len(curves) // 12)
     _over_seconds(axes[2], result)
+    for curve in by_length:
+        style = {"color": curve.colour, "linestyle": MATPLOTLIB_DASH[curve.dash]}
+        across = [words for _, words, _ in curve.points]
+        axes[3].plot(across, [value for *_, value in curve.points], marker="o", markersize=3, **style)
+        axes[3].set(xlabel="words of the source", ylabel=measured)
     for axis in axes:
         axis.grid(alpha=0.3)
     if measures:

@@ -4,5 +4,6 @@ from weft.cost.bag_of_words import bag_of_words_cost
 from weft.cost.language_model import Cost, cost_of
 from weft.cost.picture_model import picture_cost
 from weft.cost.recurrent import recurrent_cost
+from weft.cost.recurrent_pairs import recurrent_pair_cost
 
-__all__ = ["Cost", "bag_of_words_cost", "cost_of", "picture_cost", "recurrent_cost"]
+__all__ = ["Cost", "bag_of_words_cost", "cost_of", "picture_cost", "recurrent_cost", "recurrent_pair_cost"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft.models import EncoderDecoder
-from weft.models.encoder_decoder import padded, select_rows, select_sources
+from weft.models import PairModel
+from weft.models.pair_model import padded, select_rows, select_sources
 
 
 class SourceDecoding:
@@ -19,7 +20,7 @@ class SourceDecoding:
     copied, however many beams look at them (unless they stand in one table with what is written: `joint`).
     """
 
-    def __init__(self, model: EncoderDecoder, sources: Sequence[Sequence[int]], *, room: int = 64) -> None:
+    def __init__(self, model: PairModel[Any], sources: Sequence[Sequence[int]], *, room: int = 64) -> None:
         self.model, self.device = model, next(model.parameters()).device
         rows, keep = padded(sources)
         self.memory = model.encode(rows.to(self.device), None if keep is None else keep.to(self.device))

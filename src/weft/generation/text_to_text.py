@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
 from weft.generation.search import Hypothesis, SearchConfig, beam_search, greedy, sample
 from weft.generation.settings import GenerationConfig
 from weft.generation.sources import SourceDecoding
-from weft.models import EncoderDecoder
+from weft.models import PairModel
 
 ROWS = 256  # beams that grow side by side
 TOKENS = 8192  # of sources with their padding, in one batch
@@ -21,7 +22,7 @@ def limit_of(source: int, longest: int) -> int:
 
 
 def write(
-    model: EncoderDecoder,
+    model: PairModel[Any],
     sources: Sequence[Sequence[int]],
     search: SearchConfig,
     *,

@@ -19,11 +19,13 @@ from weft.models.layouts import Foreign, Layout, layout_for, layout_of
 from weft.models.llama_layouts import LlamaLayout, NanoChatLayout, Qwen3Layout
 from weft.models.marian_layouts import MarianLayout
 from weft.models.ngram import NGram, NGramConfig
+from weft.models.pair_model import PairModel, PairModelConfig
 from weft.models.pictures import PictureConfig, PictureHead, PictureModel
 from weft.models.preprocessing import Preprocessing
 from weft.models.presets import preset
 from weft.models.resnet import ResNet, ResNetConfig
 from weft.models.rnn import GRUConfig, LSTMConfig, RecurrentConfig, RecurrentModel, RNNConfig
+from weft.models.seq2seq import Bahdanau, BahdanauConfig, Seq2Seq, Seq2SeqConfig
 from weft.models.t5 import T5, T5Config
 from weft.models.t5_layouts import T5Layout
 from weft.models.timm_layouts import TimmConvNeXtLayout, TimmLayout, TimmViTLayout
@@ -38,6 +40,8 @@ __all__ = [
     "BERTConfig",
     "BagOfWords",
     "BagOfWordsConfig",
+    "Bahdanau",
+    "BahdanauConfig",
     "BertLayout",
     "Bunch",
     "ConvNeXt",
@@ -62,6 +66,8 @@ __all__ = [
     "NGram",
     "NGramConfig",
     "NanoChatLayout",
+    "PairModel",
+    "PairModelConfig",
     "PictureConfig",
     "PictureHead",
     "PictureModel",
@@ -72,6 +78,8 @@ __all__ = [
     "RecurrentModel",
     "ResNet",
     "ResNetConfig",
+    "Seq2Seq",
+    "Seq2SeqConfig",
     "T5Config",
     "T5Layout",
     "TextClassifier",

@@ -1,8 +1,4 @@
-"""What the Transformer and T5 share: a stack that reads, a stack that writes and looks at what was read.
-
-memory = model.encode(source)                       # once
-logits = model.logits(model.states(target, memory)) # for all positions at once, or with caches step by step
-"""
+"""What the Transformer and T5 share: a stack that reads, a stack that writes and looks at what was read."""
 
 from __future__ import annotations
 
@@ -10,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.blocks import Cache, DecoderCache, Layers, Mask, Position, positions
-from weft.errors import ShapeError
+from weft.blocks import Cache, Layers, Mask, Position, positions
+from weft.models.pair_model import PairModel, check_tokens
 
 MemoryFrom = Literal["last", "same", "joint"]
 
@@ -52,7 +45,7 @@ class Stack(nn.Module):
         return self.dropout(self.norm(x))
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(PairModel[Memory]):
     """Tokens of a source and of a target in, logits over the target's next token out, at every position.
 
     tokens         the table of token vectors, which is the head's too if they are tied; `source_tokens` where the
@@ -82,22 +75,15 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.decoder, self.head = encoder, decoder, head
         self.memory_from, self.head_scale = memory_from, head_scale
 
-    def forward(
-        self,
-        source: Int[Tensor, "B S"],
-        target: Int[Tensor, "B T"],
-        *,
-        source_keep: Bool[Tensor, "B S"] | None = None,
-        keep: Bool[Tensor, "B T"] | None = None,
-    ) -> Float[Tensor, "B T V"]:
-        """Logits over what follows each token of the target, which begins with the start token."""
-        return self.logits(self.states(target, self.encode(source, source_keep), keep=keep))
+    @property
+    def looks(self) -> str:
+        return "decoder.layers.*." + ("attention" if self.memory_from == "joint" else "cross_attention")
 
     # -- reading ------------------------------------------------------------------------------
 
     def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None = None) -> Memory:
         """Read the source, all of it at once. `keep` marks padding."""
-        _check("source", source)
+        check_tokens("source", source)
         table = self.tokens if self.source_tokens is None else self.source_tokens
         where = positions(source.shape[1], source.device, keep=keep)
         stack = self.encoder
@@ -125,7 +111,7 @@ class EncoderDecoder(nn.Module):
 
         Padding behind a target needs no `keep`: nothing real looks ahead.
         """
-        _check("target", target)
+        check_tokens("target", target)
         stack = self.decoder
         count, device, first = target.shape[1], target.device, caches[0] if caches else None
         where = positions(count, device, keep=keep, cache=first)
@@ -139,35 +125,3 @@ class EncoderDecoder(nn.Module):
     def logits(self, states: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
         """Logits over the vocabulary for any states: all of them, or those of real tokens alone."""
         return self.head(states if self.head_scale == 1.0 else states * self.head_scale)
-
-
-def select_rows(caches: Sequence[Cache], rows: Int[Tensor, "R"]) -> None:
-    """These rows of what is written go on; the memory that several of them share stays as it is."""
-    for cache in caches:
-        (cache.own if isinstance(cache, DecoderCache) else cache).select(rows)
-
-
-def select_sources(caches: Sequence[Cache], sources: Int[Tensor, "M"]) -> None:
-    """Of the memory, only these sources are still read; rows of what is written are chosen by `select_rows`."""
-    for cache in caches:
-        if isinstance(cache, DecoderCache):
-            cache.memory.select(sources)
-
-
-def _check(name: str, tokens: Tensor) -> None:
-    if tokens.dim() != 2:
-        raise ShapeError(f"{name} has shape {tuple(tokens.shape)}", expected="(B, T)")
-
-
-def padded(
-    texts: Sequence[Sequence[int] | NDArray[np.integer]], filler: int = 0
-) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"] | None]:
-    """Texts as rows, the shorter ones filled up behind; and which tokens are real, or None if all are."""
-    lengths = torch.tensor([len(text) for text in texts])
-    longest = int(lengths.max())
-    rows = torch.full((len(texts), longest), filler, dtype=torch.long)
-    for row, text in zip(rows, texts, strict=True):
-        row[: len(text)] = torch.as_tensor(text, dtype=torch.long)
-    if int(lengths.min()) == longest:
-        return rows, None
-    return rows, torch.arange(longest) < lengths[:, None]

@@ -30,11 +30,11 @@ from weft.blocks.position import RelativeConfig
 from weft.config import Between, Count, Share, Size
 from weft.errors import ConfigError
 from weft.models.attention_fits import check_attention
-from weft.models.base import ModelConfig
 from weft.models.encoder_decoder import EncoderDecoder, Stack
+from weft.models.pair_model import PairModelConfig
 
 
-class T5Config(ModelConfig, kind="t5"):
+class T5Config(PairModelConfig, kind="t5"):
     """The sizes and parts of a T5. Attention heads are a field of `attention`.
 
     max_length  of the texts it is made for; distances know no limit

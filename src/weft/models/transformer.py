@@ -35,11 +35,11 @@ from weft.blocks.position import ALiBiConfig, RelativeConfig, RotaryConfig, Sinu
 from weft.config import Between, Count, Share, Size
 from weft.errors import ConfigError
 from weft.models.attention_fits import check_attention
-from weft.models.base import ModelConfig
 from weft.models.encoder_decoder import EncoderDecoder, MemoryFrom, Stack
+from weft.models.pair_model import PairModelConfig
 
 
-class TransformerConfig(ModelConfig, kind="transformer"):
+class TransformerConfig(PairModelConfig, kind="transformer"):
     """The sizes and parts of a Transformer. Attention heads are a field of `attention`.
 
     source_vocab_size  of a source with a vocabulary of its own (None: both share one table)

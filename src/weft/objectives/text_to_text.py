@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.config import Config, Share, Size
-from weft.models import EncoderDecoder
-from weft.models.encoder_decoder import padded
+from weft.models import PairModel
+from weft.models.pair_model import padded
 
 Tokens = Sequence[int] | NDArray[np.integer]
 
@@ -76,7 +77,7 @@ class PairBatch:
         )
 
 
-def wanted_logits(model: EncoderDecoder, batch: PairBatch) -> Float[Tensor, "N V"]:
+def wanted_logits(model: PairModel[Any], batch: PairBatch) -> Float[Tensor, "N V"]:
     """Logits where a real token is to be predicted; padding costs nothing here."""
     states = model.states(batch.written, model.encode(batch.source, batch.source_keep)).flatten(0, 1)
     return model.logits(states if batch.places is None else states[batch.places])
@@ -91,7 +92,7 @@ class TextToText:
     def __repr__(self) -> str:
         return f"TextToText(smoothing={self.smoothing})"
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Tensor, int]:
+    def __call__(self, model: PairModel[Any], batch: PairBatch) -> tuple[Tensor, int]:
         logits = wanted_logits(model, batch)
         loss = F.cross_entropy(logits, batch.wanted, reduction="sum", label_smoothing=self.smoothing)
         return loss, len(batch.wanted)

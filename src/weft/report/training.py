@@ -50,7 +50,7 @@ of each step in {unit}, smoothed; the dots are measured on what was held out.</p
 {_chart(steps, checks, unit)}
 <h2>Measured on what was held out</h2>
 {_checks(checks)}
-{_tested(run / "test.json")}<h2>Settings</h2>
+{_tested(run / "test.json")}{_by_length(run)}<h2>Settings</h2>
 {_table(["setting", "value"], [[name, str(value)] for name, value in _flat(config)])}
 </body></html>
 """
@@ -84,6 +84,18 @@ def _tested(path: Path) -> str:
         rows = [[name, *row] for name, row in zip(classes, confusion, strict=True)]
         page += f'<div class="wide">{_table(["", *classes], rows)}</div>\n'
     return page
+
+
+def _by_length(run: Path) -> str:
+    """Translations by the length of their sources: of the test, or of what was held out."""
+    tested, held_out = run / "test.json", run / "by_length.json"
+    rows = read_json(tested).get("by_length") if tested.exists() else read_json(held_out) if held_out.exists() else None
+    if not isinstance(rows, list) or not rows:
+        return ""
+    names = {"words": "words of the source", "pairs": "pairs", "bleu": "BLEU", "exact_match": "exact match"}
+    shown = [name for name in names if name in rows[0]]
+    table = _table([names[name] for name in shown], [[row.get(name) for name in shown] for row in rows])
+    return f"<h2>By the length of the source</h2>\n{table}\n"
 
 
 def _chart(steps: list[dict[str, Any]], checks: list[dict[str, Any]], unit: str) -> str:

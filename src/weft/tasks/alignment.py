@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from weft.analysis import capture
-from weft.models import EncoderDecoder
+from weft.errors import UnsupportedError
+from weft.models import PairModel
 from weft.tasks.encoded_pairs import Ids, Spellers
 from weft.text import Tokenizer
 from weft.text.word_edges import WordEdges
@@ -37,13 +38,13 @@ class Link:
         return {"word": self.word, "source": self.source, "weight": self.weight, "looks": self.looks}
 
 
-def looked_at(model: EncoderDecoder, source: Ids, tokens: Ids, start: int) -> Looked:
+def looked_at(model: PairModel[Any], source: Ids, tokens: Ids, start: int) -> Looked:
     """(tokens, source): where each token was looked for in the source, as the mean over the heads of the last two
     thirds of the layers; the first look about at random. Rows of a joint table are scaled to the source's share."""
     written = np.concatenate([[start], tokens[:-1]])
-    kind = "attention" if model.memory_from == "joint" else "cross_attention"
+    check_looks(model)
     device = next(model.parameters()).device
-    with torch.inference_mode(), capture(model, f"decoder.layers.*.{kind}") as maps:
+    with torch.inference_mode(), capture(model, model.looks or "") as maps:
         memory = model.encode(torch.from_numpy(source)[None].to(device))
         model.states(torch.from_numpy(written)[None].to(device), memory)
     ordered = sorted(maps, key=lambda name: int(name.split(".")[2]))
@@ -51,6 +52,16 @@ def looked_at(model: EncoderDecoder, source: Ids, tokens: Ids, start: int) -> Lo
     weights = torch.stack([maps[name].weights[0].mean(0) for name in chosen]).mean(0)
     looks = weights[:, : len(source)].double().cpu().numpy()
     return cast(Looked, looks / np.maximum(looks.sum(1, keepdims=True), 1e-12))
+
+
+def check_looks(model: PairModel[Any]) -> None:
+    """Refuse a model in which nothing looks at the source while a text is written."""
+    if model.looks is None:
+        kind = type(model).__name__.lower()
+        raise UnsupportedError(
+            f"what each word looked at, in a {kind}: nothing looks at the source, it knows one vector of all of it",
+            expected="a model with attention: bahdanau, transformer or t5",
+        )
 
 
 def pieces_of(tokenizer: Tokenizer, text: str, ids: Ids) -> list[bytes]:

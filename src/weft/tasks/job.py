@@ -31,6 +31,7 @@ from weft.training.pace import Pace
 from weft.training.resume import Carried, load_model_tensors
 
 TEST_FILE = "test.json"
+BY_LENGTH = "by_length.json"  # of translations of what was held out, where there is no test
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -231,6 +232,8 @@ def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
         test = read_json(run.path / TEST_FILE)
         if test.pop("step") == progress.best_step:  # else it is of weights that were best before
             found |= {**test, "measured_on": "test"}
+    if found["measured_on"] == "validation" and (run.path / BY_LENGTH).exists():
+        found["by_length"] = read_json(run.path / BY_LENGTH)
     return {name: None if value in (math.inf, -math.inf) else value for name, value in found.items()}
 
 

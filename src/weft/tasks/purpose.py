@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import UnsupportedError
-from weft.models import LanguageConfig, ModelConfig, T5Config, TransformerConfig, layout_for
+from weft.models import LanguageConfig, ModelConfig, PairModelConfig, layout_for
 from weft.models.bert import MaskedConfig
 from weft.models.classes import Classes
 from weft.models.pictures import PictureConfig
@@ -34,7 +34,7 @@ def use_of(task: str, config: ModelConfig) -> str:
 
 def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors, and a place to begin from."""
-    if isinstance(config, TransformerConfig | T5Config):
+    if isinstance(config, PairModelConfig):
         return "translate"
     head = getattr(config, "head", None)
     if isinstance(head, Classes):

@@ -313,7 +313,7 @@ class Run:
         if purpose(self.model_config) != "translate":
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it does not write one text from another",
-                expected="a transformer or a t5, from weft train translate or from Hugging Face",
+                expected="one that does, from weft train translate or from Hugging Face",
                 advice=f"what it can do:  {self._use()}",
             )
 

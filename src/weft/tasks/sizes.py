@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from weft.cost import cost_of
+from weft.models import PairModelConfig
+from weft.models.seq2seq import RecurrentPairConfig
+
 
 @dataclass(frozen=True)
 class Rung:
@@ -51,15 +55,16 @@ PAIR_LADDER = (  # width, depth, heads, dropout
     (384, 4, 12, 0.15),
     (512, 6, 8, 0.15),
 )
+RECURRENT_LADDER = ((128, 1, 0.1), (256, 1, 0.15), (384, 1, 0.2), (512, 2, 0.2), (768, 2, 0.2))  # width, depth, dropout
 EPOCHS = 9  # readings for which there should be time
 
 
-def pair_sizes(flops: float, tokens: int, vocab_size: int) -> dict[str, Any]:
+def pair_sizes(model: PairModelConfig, flops: float, tokens: int) -> dict[str, Any]:
     """The largest size with which pairs of so many tokens on each side can be read so often."""
-    chosen = PAIR_LADDER[0]
-    for rung in PAIR_LADDER:
-        width, depth, _, _ = rung
-        maps = depth * (12 + 16) * width**2 + vocab_size * width
-        if 6 * maps * tokens * EPOCHS <= flops:
-            chosen = rung
-    return dict(zip(("width", "depth", "attention.heads", "dropout"), chosen, strict=True))
+    if isinstance(model, RecurrentPairConfig):
+        sizes = [dict(zip(("width", "depth", "dropout"), rung, strict=True)) for rung in RECURRENT_LADDER]
+        needed = [cost_of(model.override(rung), batch=tokens, length=1).flops for rung in sizes]
+    else:
+        sizes = [dict(zip(("width", "depth", "attention.heads", "dropout"), rung, strict=True)) for rung in PAIR_LADDER]
+        needed = [6.0 * (d * (12 + 16) * w**2 + model.vocab_size * w) * tokens for w, d, _, _ in PAIR_LADDER]
+    return next((size for size, n in zip(sizes[:0:-1], needed[:0:-1], strict=True) if EPOCHS * n <= flops), sizes[0])

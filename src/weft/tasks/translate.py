@@ -15,11 +15,11 @@ from torch import nn
 from weft.checkpoints import RunDirectory
 from weft.errors import ConfigError
 from weft.generation.text_to_text import limit_of
-from weft.models import ModelConfig, preset
+from weft.models import ModelConfig, PairModelConfig, preset
 from weft.objectives.text_to_text import PairBatch, TextToText, TextToTextConfig
 from weft.tasks import planning
 from weft.tasks.encoded_pairs import EncodedPairs, Spellers, varied_batches
-from weft.tasks.job import Job, Report
+from weft.tasks.job import BY_LENGTH, Job, Report
 from weft.tasks.pair_tables import PairConfig, PairData, check_same, read_pair_data
 from weft.tasks.preparation import learned_tokenizer
 from weft.tasks.request import Request
@@ -30,7 +30,7 @@ from weft.tasks.sources import DEMO
 from weft.tasks.start import GENTLE, Start
 from weft.tasks.task import Prepared, Task
 from weft.tasks.translating import GREEDY, THOROUGH, plain_loss, translated
-from weft.tasks.translation_quality import HINT, has_bleu, quality
+from weft.tasks.translation_quality import HINT, by_length, has_bleu, quality
 from weft.tasks.vocabulary import pair_tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks
@@ -57,7 +57,7 @@ class Translate(Task):
 
     name = "translate"
     family = "transformer"
-    families = ("transformer", "t5")
+    families = ("transformer", "t5", "seq2seq", "bahdanau")
     settings = TranslateConfig
     data = PairConfig
     objective = TextToTextConfig
@@ -182,27 +182,35 @@ class Parallel(Prepared):
         return self._seconds_each[0] * min(JUDGED, len(self.parts["validation"]))
 
     def seconds_at_end(self) -> float:
-        test = len(self.parts["test"]) if "test" in self.parts else 0
-        return self.seconds_of_evaluation + self._seconds_each[1] * test
+        if "test" not in self.parts:
+            return 2 * self.seconds_of_evaluation  # the last one, and once more by length
+        return self.seconds_of_evaluation + self._seconds_each[1] * len(self.parts["test"])
 
     def job(self, sample: str | None = None) -> Job:
         device = torch.device(self.config.training.device)
         given = {"validation": self.data.validation, "test": self.data.test}
 
+        def written_for(model: nn.Module, part: str, count: int) -> list[str]:
+            sources = self.parts[part].sources[:count]
+            limits = [limit_of(len(source), self.length) for source in sources]
+            settings = THOROUGH if part == "test" else GREEDY
+            return translated(model, self.tokenizer, sources, settings, start=self.start, limits=limits)
+
         def measure(model: nn.Module, part: str, _: Ranks) -> dict[str, Any]:
             pairs, texts = self.parts[part], given[part]
             assert texts is not None
             count = len(pairs) if part == "test" else min(JUDGED, len(pairs))
-            limits = [limit_of(len(source), self.length) for source in pairs.sources[:count]]
-            settings = THOROUGH if part == "test" else GREEDY
-            written = translated(
-                model, self.tokenizer, pairs.sources[:count], settings, start=self.start, limits=limits
-            )
+            written = written_for(model, part, count)
             found = quality(written, texts.targets[:count])
-            return {
-                "validation_loss": plain_loss(model, pairs, self.start, device),
-                **{f"validation_{name}" if part != "test" else name: value for name, value in found.items()},
-            }
+            loss = {"validation_loss": plain_loss(model, pairs, self.start, device)}
+            if part == "test":
+                return {**loss, **found, "by_length": by_length(texts.sources, written, texts.targets)}
+            return {**loss, **{f"validation_{name}": value for name, value in found.items()}}
+
+        def conclude(model: nn.Module, _: RunDirectory) -> dict[str, Any]:
+            """Where there is a test, it tells the lengths apart; else what was held out does."""
+            texts = self.data.validation.part(range(min(JUDGED, len(self.data.validation))))
+            return {BY_LENGTH: by_length(texts.sources, written_for(model, "validation", len(texts)), texts.targets)}
 
         return Job(
             task=TASK.name,
@@ -216,6 +224,7 @@ class Parallel(Prepared):
             seconds_per_step=self.seconds_per_step,
             seconds_at_end=self.seconds_at_end,
             has_test=self.data.test is not None,
+            conclude=conclude if self.data.test is None else None,
             decides="validation_bleu" if has_bleu() else "validation_loss",
         )
 
@@ -300,7 +309,8 @@ def _model(request: Request, data: PairData, spellers: Spellers, start: Start | 
     if not spellers.are_one:
         sizes["source_vocab_size"] = spellers.source.vocab_size
     model = ModelConfig.pick({"kind": family, **fields, **sizes})
-    return model if fields else model.override(pair_sizes(flops, _some_tokens(data, spellers) // 2, target.vocab_size))
+    assert isinstance(model, PairModelConfig)
+    return model if fields else model.override(pair_sizes(model, flops, _some_tokens(data, spellers) // 2))
 
 
 def _some_tokens(data: PairData, spellers: Spellers) -> int:

@@ -18,12 +18,12 @@ from weft.errors import DataError
 from weft.generation import GenerationConfig
 from weft.generation.search import Hypothesis, SearchConfig
 from weft.generation.text_to_text import limit_of, write
-from weft.models import EncoderDecoder
+from weft.models import PairModel
 from weft.objectives.text_to_text import TextToText
-from weft.tasks.alignment import Link, aligned, looked_at
+from weft.tasks.alignment import Link, aligned, check_looks, looked_at
 from weft.tasks.encoded_pairs import EncodedPairs, Ids, Spellers, with_end
 from weft.tasks.pair_tables import PairConfig, open_pairs, read_pair_data
-from weft.tasks.translation_quality import quality
+from weft.tasks.translation_quality import by_length, quality
 from weft.text import Tokenizer
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def written(
 ) -> list[list[Hypothesis]]:
     """The best texts for each source, as tokens."""
     return write(
-        cast(EncoderDecoder, model),
+        cast(PairModel[Any], model),
         cast(Sequence[Sequence[int]], sources),
         settings.search(tokenizer, start),
         start=start,
@@ -117,7 +117,7 @@ def plain_loss(model: nn.Module, pairs: EncodedPairs, start: int, device: torch.
     model.eval()
     with torch.inference_mode():
         for places in bunches(pairs.lengths.sum(1).tolist(), BUNCH):
-            summed, terms = loss(cast(EncoderDecoder, model), pairs.batch(places, start).to(device))
+            summed, terms = loss(cast(PairModel[Any], model), pairs.batch(places, start).to(device))
             total, count = total + summed.item(), count + terms
     return total / count
 
@@ -163,13 +163,15 @@ class Translator:
         self.length, self.start = min(config.max_length, wanted), int(config.start)
 
     @functools.cached_property
-    def model(self) -> EncoderDecoder:
-        return cast(EncoderDecoder, self.run.model)
+    def model(self) -> PairModel[Any]:
+        return cast(PairModel[Any], self.run.model)
 
     def translate(
         self, texts: Sequence[str], settings: TranslationConfig = THOROUGH, *, align: bool = False
     ) -> list[Translation]:
         """One for each text, in the order given; an empty text gives an empty one."""
+        if align:
+            check_looks(self.model)
         found = [Translation(text, "", 0.0) for text in texts]
         places = [place for place, text in enumerate(texts) if text.strip()]
         sources, _ = with_end(self.spellers.source, [texts[place] for place in places], self.length)
@@ -196,6 +198,7 @@ class Translator:
         unknown = self.spellers.target.special.unknown
         lost = unknown is not None and bool((tokens == unknown).any())
         links: tuple[Link, ...] = ()
+        lost = lost and self.model.looks is not None
         weights = looked_at(self.model, source, tokens, self.start) if (align or lost) and len(tokens) else None
         if weights is not None and align:
             links = tuple(aligned(self.spellers, text, tokens, weights))
@@ -228,7 +231,13 @@ class Translator:
         encoded = EncodedPairs.of(pairs, self.spellers, self.length)
         texts = [translation.text for translation in self.translate(pairs.sources)]
         loss = plain_loss(self.model, encoded, self.start, self.run.device)
-        return {"loss": loss, **quality(texts, pairs.targets), "pairs": len(pairs), "measured_on": measured_on}
+        return {
+            "loss": loss,
+            **quality(texts, pairs.targets),
+            "pairs": len(pairs),
+            "measured_on": measured_on,
+            "by_length": by_length(pairs.sources, texts, pairs.targets),
+        }
 
     def _pairs(self, data: Sequence[str]) -> tuple[Pairs, str]:
         if data:

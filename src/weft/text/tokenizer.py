@@ -223,14 +223,6 @@ class Tokenizer:
             )
         return known
 
-    @cached_property
-    def names(self) -> list[str]:
-        """How `tokenizer.json` writes the token of each id; empty where there is none."""
-        names = [""] * self.vocab_size
-        for name, number in self._vocabulary.items():
-            names[number] = name
-        return names
-
     # -- what the vocabulary does not know ----------------------------------------------------
 
     @cached_property

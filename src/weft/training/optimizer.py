@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.blocks import Attention
+from weft.blocks.attentive import AttentiveGRU
 from weft.config import Amount, Choice, Share, Size
 from weft.errors import ConfigError
 from weft.training.freezing import EMBEDDING
@@ -174,6 +175,10 @@ def _heads_of(model: nn.Module) -> dict[Tensor, int]:
         if isinstance(module, Attention):
             heads |= {module.query.weight: module.heads, module.output.weight: -module.heads}
             heads |= {module.key.weight: module.kv_heads, module.value.weight: module.kv_heads}
+        elif isinstance(module, nn.GRU):
+            heads |= {p: 3 for p in module.parameters() if p.dim() == 2}
+        elif isinstance(module, AttentiveGRU):
+            heads |= {part.weight: 3 for part in (module.input, module.context, module.state)}
     return heads
 
 

@@ -1,0 +1,299 @@
+"""Recurrent translation: one vector between reader and writer (`seq2seq`), or a look back at every word (`bahdanau`).
+
+Sutskever, Vinyals and Le 2014, "Sequence to Sequence Learning with Neural Networks": a recurrent network reads the
+source, backwards, and its last state is all that the writer begins with. However long the source, it has to fit into
+that vector. Both families here use the gated unit of Cho et al. 2014 where Sutskever et al. had LSTMs.
+
+Bahdanau, Cho and Bengio 2015, "Neural Machine Translation by Jointly Learning to Align and Translate": the source is
+read in both directions, all states are kept, and before each step the writer looks at them by additive attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from weft.blocks import Cache
+from weft.blocks.attentive import Answers, AttentiveGRU
+from weft.blocks.pair_state import StateCache
+from weft.config import Between, Count, Share, Size
+from weft.errors import ConfigError, ShapeError, UnsupportedError
+from weft.models.pair_model import PairModel, PairModelConfig, check_tokens
+
+
+class RecurrentPairConfig(PairModelConfig):
+    """What both families have.
+
+    source_vocab_size  of a source with a vocabulary of its own (None: both share one table, which is the head's too)
+    max_length         tokens of a text that are read or written; the recurrence itself knows no limit
+    width              of token vectors and of states
+    depth              layers that read, and as many that write
+    start              the token that a target begins with
+    """
+
+    vocab_size: Size
+    source_vocab_size: Size | None = None
+    max_length: Size = 256
+    width: Size = 256
+    depth: Annotated[int, Between(1, 100)] = 1
+    dropout: Share = 0.1
+    start: Count = 0
+
+    def check(self) -> None:
+        super().check()
+        if self.start >= self.vocab_size:
+            raise ConfigError(f"start = {self.start}", expected=f"a token below {self.vocab_size}")
+
+
+class Seq2SeqConfig(RecurrentPairConfig, kind="seq2seq"):
+    """One vector between reader and writer: the last state of each layer that reads.
+
+    reverse  whether the source is read from its end: its beginning is then the last that was heard of it
+    """
+
+    reverse: bool = True
+
+    def build(self) -> Seq2Seq:
+        return Seq2Seq(self)
+
+
+class BahdanauConfig(RecurrentPairConfig, kind="bahdanau"):
+    """All states of a reader in both directions, each `width` wide, and additive attention over them.
+
+    attention_width  of the small network that compares (None: the width)
+    """
+
+    attention_width: Size | None = None
+
+    def build(self) -> Bahdanau:
+        return Bahdanau(self)
+
+
+class GRULayers(nn.Module):
+    """torch's recurrent kernel, a layer at a time, with dropout behind each."""
+
+    def __init__(self, layers: Sequence[nn.Module], dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.dropout = nn.Dropout(dropout)
+
+    def read(self, x: Float[Tensor, "B S D"], lengths: Int[Tensor, "B"] | None) -> tuple[Tensor, list[Tensor]]:
+        """The last layer's states, and every layer's state after the last real token: (directions, B, D)."""
+        ends = []
+        for layer in self.layers:
+            if lengths is None:
+                x, end = layer(x)
+            else:
+                found, end = layer(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))
+                x = pad_packed_sequence(found, batch_first=True, total_length=x.shape[1])[0]
+            x = self.dropout(x)
+            ends.append(end)
+        return x, ends
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """All that a `seq2seq` knows of its sources: (B, L, D), a state for each layer that writes."""
+
+    states: Float[Tensor, "B L D"]
+
+    def select(self, rows: Int[Tensor, "R"]) -> Vector:
+        """These sources, in this order."""
+        return Vector(self.states[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """What a `bahdanau` knows of its sources: every state, and the states that its writer begins with, (B, L, D)."""
+
+    answers: Answers
+    first: Float[Tensor, "B L D"]
+
+    def select(self, rows: Int[Tensor, "R"]) -> Annotations:
+        """These sources, in this order."""
+        return Annotations(self.answers.select(rows), self.first[rows])
+
+
+class _Recurrent:
+    """Tokens as vectors, and logits from states, the same for both."""
+
+    config: RecurrentPairConfig
+    tokens: nn.Embedding
+    source_tokens: nn.Embedding | None
+    dropout: nn.Dropout
+    head: nn.Linear
+
+    @property
+    def context(self) -> int:
+        """How many tokens of a text it is made for."""
+        return self.config.max_length
+
+    def logits(self, states: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
+        return self.head(states)
+
+    def new_caches(self, capacity: int | None = None) -> list[Cache]:
+        return [StateCache() for _ in range(self.config.depth)]
+
+    def _make_tables(self) -> None:
+        """One table for source, target and head, unless the source has its own. Vectors have about length 1 in the
+        table, so that logits begin small, and entries of about 1 on their way into a layer."""
+        config = self.config
+        self.tokens = nn.Embedding(config.vocab_size, config.width)
+        source = config.source_vocab_size
+        self.source_tokens = None if source is None else nn.Embedding(source, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(config.width, config.vocab_size, bias=False)
+        self.head.weight = self.tokens.weight
+        for table in (self.tokens, self.source_tokens):
+            if table is not None:
+                nn.init.normal_(table.weight, std=config.width**-0.5)
+
+    def _vectors(self, table: nn.Embedding, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        found: Tensor = self.dropout(table(tokens) * self.config.width**0.5)
+        return found
+
+    def _source_vectors(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        return self._vectors(self.tokens if self.source_tokens is None else self.source_tokens, tokens)
+
+    def _caches(self, caches: Sequence[Cache] | None, keep: Tensor | None) -> list[StateCache]:
+        """One for each layer, fresh ones if none are given."""
+        if keep is not None and (caches is not None or not torch.equal(keep, keep.cummin(1).values)):
+            raise UnsupportedError(
+                "padding inside or before a target, or in one that goes on", expected="padding behind the targets alone"
+            )
+        found = self.new_caches() if caches is None else caches
+        own = [cache for cache in found if isinstance(cache, StateCache)]
+        if len(own) != len(found) or len(own) != self.config.depth:
+            given = f"{len(found)} caches for {self.config.depth} recurrent layers"
+            raise ShapeError(given, expected="this model's own new_caches()")
+        return own
+
+
+class Seq2Seq(_Recurrent, PairModel[Vector]):
+    """Reads a source into one state for each layer, and writes from there."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        self.config: Seq2SeqConfig = config
+        self._make_tables()
+        width = config.width
+        self.encoder, self.decoder = (
+            GRULayers([nn.GRU(width, width, batch_first=True) for _ in range(config.depth)], config.dropout)
+            for _ in range(2)
+        )
+
+    def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None = None) -> Vector:
+        tokens, lengths, _ = in_front(source, keep, reverse=self.config.reverse)
+        _, ends = self.encoder.read(self._source_vectors(tokens), lengths)
+        return Vector(torch.stack([end[0] for end in ends], 1))
+
+    def states(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Vector,
+        *,
+        keep: Bool[Tensor, "B T"] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        check_tokens("target", target)
+        x = self._vectors(self.tokens, target)
+        firsts, own = memory.states.unbind(1), self._caches(caches, keep)
+        for layer, first, cache in zip(self.decoder.layers, firsts, own, strict=True):
+            x, last = layer(x, cache.before(first, len(target))[None].contiguous())
+            cache.put(last[0], target.shape[1])
+            x = self.decoder.dropout(x)
+        return x
+
+
+class Bahdanau(_Recurrent, PairModel[Annotations]):
+    """Reads a source in both directions, and looks at all states of it before every token it writes.
+
+    Only the first layer that writes looks: the others follow it by the kernel, all tokens at once.
+    """
+
+    def __init__(self, config: BahdanauConfig) -> None:
+        super().__init__()
+        self.config: BahdanauConfig = config
+        self._make_tables()
+        width, depth = config.width, config.depth
+        inputs = [width, *[2 * width] * (depth - 1)]
+        self.encoder = GRULayers(
+            [nn.GRU(size, width, batch_first=True, bidirectional=True) for size in inputs], config.dropout
+        )
+        looking = AttentiveGRU(width, memory_width=2 * width, attention_width=config.attention_width or width)
+        following = [nn.GRU(width, width, batch_first=True) for _ in range(depth - 1)]
+        self.decoder = GRULayers([looking, *following], config.dropout)
+        self.first = nn.Linear(width, depth * width)
+        self.readout = nn.Linear(4 * width, 2 * width)
+
+    @property
+    def looks(self) -> str:
+        return "decoder.layers.0.attention"
+
+    def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None = None) -> Annotations:
+        tokens, lengths, front = in_front(source, keep)
+        values, ends = self.encoder.read(self._source_vectors(tokens), lengths)
+        begun = torch.tanh(self.first(ends[-1][1]))  # from the state that came back to the first token
+        looking = self.decoder.layers[0]
+        assert isinstance(looking, AttentiveGRU)
+        return Annotations(looking.remember(values, front), begun.view(len(source), self.config.depth, -1))
+
+    def states(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Annotations,
+        *,
+        keep: Bool[Tensor, "B T"] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        check_tokens("target", target)
+        vectors = self._vectors(self.tokens, target)
+        own, firsts = self._caches(caches, keep), memory.first.unbind(1)
+        looking, *following = self.decoder.layers
+        begun = own[0].before(firsts[0], len(target))
+        if len(begun) % len(memory.first):
+            raise ShapeError(f"{len(begun)} rows for {len(memory.first)} sources", expected="as many for each source")
+        states, context = looking(vectors, begun, memory.answers)
+        own[0].put(states[:, -1], target.shape[1])
+        x = self.decoder.dropout(states)
+        for layer, first, cache in zip(following, firsts[1:], own[1:], strict=True):
+            x, last = layer(x, cache.before(first, len(target))[None].contiguous())
+            cache.put(last[0], target.shape[1])
+            x = self.decoder.dropout(x)
+        return self._read(x, context, vectors)
+
+    def _read(self, states: Tensor, context: Tensor, vectors: Tensor) -> Float[Tensor, "B T D"]:
+        """What the head sees: the larger of two maps of the state, what was looked up and the last token (maxout)."""
+        both = self.readout(torch.cat([states, context, vectors], -1))
+        found: Tensor = self.dropout(both.view(*both.shape[:-1], -1, 2).amax(-1))
+        return found
+
+
+def in_front(
+    source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None, *, reverse: bool = False
+) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B"] | None, Bool[Tensor, "B S"] | None]:
+    """The real tokens of each row in front, in their order or from the last to the first; how many they are, and which
+    places they take then. What stands in the padding is not looked at."""
+    check_tokens("source", source)
+    if source.shape[1] == 0 or (keep is not None and not keep.any(1).all()):
+        raise ShapeError("a source without tokens", expected="at least one in each row")
+    if keep is None:
+        return (source.flip(1) if reverse else source), None, None
+    if keep.shape != source.shape:
+        raise ShapeError(f"keep has shape {tuple(keep.shape)}", expected=f"{tuple(source.shape)}, as the source has")
+    lengths = keep.sum(1)
+    front = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
+    order = (~keep).to(torch.int8).argsort(dim=1, stable=True)
+    if reverse:
+        last = lengths[:, None] - 1 - torch.arange(source.shape[1], device=source.device)
+        order = order.gather(1, last.clamp(min=0))
+    return source.gather(1, order).masked_fill(~front, 0), lengths.cpu(), front
+
+
+PRESETS: dict[str, dict[str, object]] = {}
