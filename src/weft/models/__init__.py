@@ -27,6 +27,7 @@ from weft.models.timm_layouts import TimmConvNeXtLayout, TimmLayout, TimmViTLayo
 from weft.models.transformer import Transformer, TransformerConfig
 from weft.models.vit import ViT, ViTConfig
 from weft.models.vit_layouts import ViTLayout
+from weft.models.word2vec import CBOWConfig, SkipGramConfig, Word2Vec, Word2VecConfig
 
 __all__ = [
     "BERT",
@@ -35,6 +36,7 @@ __all__ = [
     "BERTConfig",
     "BertLayout",
     "Bunch",
+    "CBOWConfig",
     "ConvNeXt",
     "ConvNeXtConfig",
     "ConvNextLayout",
@@ -60,6 +62,7 @@ __all__ = [
     "Qwen3Layout",
     "ResNet",
     "ResNetConfig",
+    "SkipGramConfig",
     "T5Config",
     "T5Layout",
     "TextRow",
@@ -71,6 +74,8 @@ __all__ = [
     "ViT",
     "ViTConfig",
     "ViTLayout",
+    "Word2Vec",
+    "Word2VecConfig",
     "encode",
     "encode_bunches",
     "encode_first",
