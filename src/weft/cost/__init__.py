@@ -2,5 +2,6 @@
 
 from weft.cost.language_model import Cost, cost_of
 from weft.cost.picture_model import picture_cost
+from weft.cost.word_vectors import word_vector_cost
 
-__all__ = ["Cost", "cost_of", "picture_cost"]
+__all__ = ["Cost", "cost_of", "picture_cost", "word_vector_cost"]

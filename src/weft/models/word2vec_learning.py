@@ -39,7 +39,7 @@ def learner(model: Word2Vec, chances: Chances) -> Learner:
 def lined_up(model: Word2Vec) -> Word2Vec:
     """The model with rows that begin on cache lines; the numbers between them are zero and stay it."""
     for table in (model.input, model.output):
-        table.weight = nn.Parameter(_padded(table.weight.detach()), requires_grad=False)
+        table.weight = nn.Parameter(_padded(table.weight.detach()))
     return model
 
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from weft.errors import UnsupportedError
-from weft.models import BERTConfig, LanguageConfig, ModelConfig, T5Config, TransformerConfig, layout_for
+from weft.models import (
+    BERTConfig,
+    LanguageConfig,
+    ModelConfig,
+    T5Config,
+    TransformerConfig,
+    Word2VecConfig,
+    layout_for,
+)
 from weft.models.bert import ClassesConfig, MaskedConfig
 from weft.models.pictures import PictureConfig
 
@@ -14,6 +22,7 @@ FIRST_USE = {  # what to try first with a run of each task
     "translate": 'weft translate {path} "a text of yours"',
     "look": "weft classify {path} picture.png",
     "begin": "weft train classify FOLDER --from {path}",
+    "embed": "weft similar {path} WORD",
     "read": 'weft embed {path} "a text of yours"',
 }
 
@@ -33,6 +42,8 @@ def use_of(task: str, config: ModelConfig) -> str:
 
 def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors, and a place to begin from."""
+    if isinstance(config, Word2VecConfig):
+        return "embed"
     if isinstance(config, TransformerConfig | T5Config):
         return "translate"
     if isinstance(config, PictureConfig):
@@ -49,6 +60,8 @@ def manner(config: ModelConfig) -> str:
     """What a model does with its input, to say why it does not do something else."""
     if isinstance(config, PictureConfig):
         return "looks at pictures"
+    if isinstance(config, Word2VecConfig):
+        return "has a vector for each word, and reads no text"
     if purpose(config) == "translate":
         return "writes one text from another"
     return "reads text and does not write" if isinstance(config, BERTConfig) else "goes on with a text"
