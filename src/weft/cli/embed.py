@@ -15,7 +15,7 @@ from weft.cli import options
 from weft.cli.streams import check_free, groups, lines_from, open_run, output_to
 
 if TYPE_CHECKING:
-    from weft.tasks.embedding import Embedder
+    from weft.tasks.embedding import Embedder, WordEmbedder
 
 AT_ONCE = 512
 SHOWN = 4  # numbers of a vector that a person is shown
@@ -30,18 +30,18 @@ def embed(
     threads: options.Threads = None,
     as_json: options.ObjectEach = False,
 ) -> None:
-    """Turn texts into vectors: near each other where texts are alike.
+    """Turn texts into vectors: near each other where texts are alike. A run of word vectors takes words.
 
     Example:  weft embed runs/fill-book-1 "a warm day" "a cold night"
     """
-    from weft.tasks.embedding import Embedder
+    from weft.tasks.embedding import embedder_of
 
     with ExitStack() as files:
         lines = lines_from(text, input_, files)
         array = output is not None and Path(output).suffix == ".npy"
         if array and output is not None:
             check_free(output)
-        embedder = Embedder(open_run(run, threads), cast("Any", pool))
+        embedder = embedder_of(open_run(run, threads), cast("Any", pool))
         found = _vectors(embedder, lines)
         if array and output is not None:
             _save(output, found, embedder.width)
@@ -56,7 +56,7 @@ def embed(
             file.write((told if as_json else "\t".join(f"{value:.7g}" for value in vector)) + "\n")
 
 
-def _vectors(embedder: Embedder, lines: Iterator[str]) -> Iterator[tuple[str, list[float]]]:
+def _vectors(embedder: Embedder | WordEmbedder, lines: Iterator[str]) -> Iterator[tuple[str, list[float]]]:
     for group in groups(lines, AT_ONCE):
         yield from zip(group, embedder.vectors(group).tolist(), strict=True)
 

@@ -21,6 +21,7 @@ from weft.cli import (
     fill,
     generate,
     runs,
+    similar,
     tokens,
     tour,
     train,
@@ -45,6 +46,8 @@ app.command()(fill.fill)
 app.command()(classify.classify)
 app.command()(translate.translate)
 app.command()(embed.embed)
+app.command()(similar.similar)
+app.command()(similar.analogy)
 app.command()(train.evaluate)
 app.command(cls=SeveralFiles)(compare.compare)
 app.command(context_settings={"allow_extra_args": True})(attention.attention)

@@ -129,7 +129,7 @@ class Reporter:
             self.console.print(f"  {event['phase']}: {done / max(1, total):.0%} of the {what}")
 
     def _plan(self, plan: dict[str, Any]) -> None:
-        self.unit = {"classify": "texts", "fill": "answers"}.get(plan["task"], self.unit)
+        self.unit = {"classify": "texts", "fill": "answers", "embed": "words"}.get(plan["task"], self.unit)
         self.unit = "pictures" if "size" in plan else self.unit
         for line in list(plan_lines(plan))["same_data" in plan :]:  # the first is about the data
             self.console.print(line)

@@ -17,6 +17,9 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         yield f"Model: {plan['model']}, {lengths}, {plan['smoothing']}; at most {plan['memory'] / 2**20:,.0f} MB."
         yield "All of it is counted once: there are no steps, and no time to choose."
         return
+    if plan["task"] == "embed":
+        yield from _vectors(plan)
+        return
     reading = "looking at {size} × {size} pixels" if "size" in plan else "reading {length} tokens at a time"
     sizes = f"{plan['depth']} layers of width {plan['width']}, " if plan["depth"] else ""
     yield (
@@ -75,11 +78,33 @@ def _pairs(plan: Plan) -> str:
     )
 
 
+def _vectors(plan: Plan) -> Iterator[str]:
+    """Of word vectors: the model and how long."""
+    against = f"against {plan['negative']} others" if plan["negative"] else "against all others"
+    time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""
+    yield (
+        f"Model: {plan['model']}, vectors of {plan['width']} numbers for {plan['vocab_size']:,} words, guessed {against} "
+        f"within {plan['window']} words; about {plan['memory'] / 2**20:,.0f} MB."
+    )
+    same = "the same bytes each time" if plan["threads"] == 1 else "for the same bytes each time: --threads 1"
+    threads = "1 thread" if plan["threads"] == 1 else f"{plan['threads']} threads"
+    yield f"{plan['steps']:,} steps ({plan['epochs']:g} epochs){time_words} on {threads} ({same})."
+
+
+def _words(plan: Plan) -> str:
+    tested = f", {plan['test_tokens']:,} are for the test at the end" if "test_tokens" in plan else ""
+    return (
+        f"Learning from {plan['characters']:,} characters ({plan['tokens']:,} words, {plan['vocab_size']:,} different "
+        f"ones that are frequent enough); {plan['validation_tokens']:,} tokens are held out{tested}."
+    )
+
+
 LEARNED_FROM: dict[str, Callable[[Plan], str]] = {
     "generate": _texts,
     "fill": _pretraining,
     "classify": _table,
     "translate": _pairs,
+    "embed": _words,
 }
 
 
@@ -105,7 +130,7 @@ def result(task: str, best: float, metrics: dict[str, Any]) -> str:
         what = "examples" if task == "classify" else "pairs"
         told = ", ".join(words.format(metrics[name]) for name, words in METRICS.items() if name in metrics)
         return f"{told} on {'the test' if tested else 'held-out'} {what}"
-    unit = "nats per token" if task == "generate" else "nats"
+    unit = {"generate": "nats per token", "embed": "nats per example"}.get(task, "nats")
     told = f"{best:.4f} {unit} on held-out text"
     if tested:
         told += f", {_loss(metrics['test_loss'])} on the test text"
@@ -114,7 +139,7 @@ def result(task: str, best: float, metrics: dict[str, Any]) -> str:
             f"{name.removesuffix('_accuracy')} {n:.1%} right" for name, n in metrics.items() if "_accuracy" in name
         ]
         return f"{told} ({', '.join(right).replace('_', ' ')})"
-    return f"{told} ({_loss(metrics['bits_per_byte'])} bits per byte)"
+    return told if task == "embed" else f"{told} ({_loss(metrics['bits_per_byte'])} bits per byte)"
 
 
 def _loss(value: float | None) -> str:
@@ -161,6 +186,9 @@ def measured(task: str, metrics: dict[str, Any]) -> Iterator[str]:
         )
         yield f"{metrics['loss']:.4f} nats, {told} ({metrics['measured_on']})"
         return
+    if task == "embed":
+        yield from _measured_vectors(metrics)
+        return
     told = ", ".join(words.format(metrics[name]) for name, words in METRICS.items() if name in metrics)
     count = f"{metrics['examples']:,} examples" if "examples" in metrics else f"{metrics['pairs']:,} pairs"
     yield f"{told} on {count} ({metrics['measured_on']})"
@@ -178,6 +206,19 @@ def length_table(metrics: dict[str, Any]) -> Iterator[str]:
     for row in rows:
         bleu = f"  {row['bleu']:6.2f}" if scored else ""
         yield f"{row['words']:>19}  {row['pairs']:5,}{bleu}  {row['exact_match']:6.4f}"
+
+
+def _measured_vectors(metrics: dict[str, Any]) -> Iterator[str]:
+    """The loss, the correlation with what people say, and analogies by section."""
+    if "loss" in metrics:
+        yield f"{metrics['loss']:.4f} nats per example ({metrics['measured_on']})"
+    if "spearman" in metrics:
+        yield f"Spearman {metrics['spearman']:.4f} on {metrics['known_pairs']:,} of {metrics['pairs']:,} pairs"
+    if "accuracy" in metrics:
+        known, given = metrics["known_questions"], metrics["questions"]
+        yield f"accuracy {metrics['accuracy']:.4f} on {known:,} of {given:,} questions"
+        for name, section in metrics["sections"].items():
+            yield f"  {section['accuracy']:.4f}  {section['questions']:6,}  {name}"
 
 
 def class_table(metrics: dict[str, Any]) -> Iterator[str]:

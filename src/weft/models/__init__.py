@@ -32,6 +32,7 @@ from weft.models.timm_layouts import TimmConvNeXtLayout, TimmLayout, TimmViTLayo
 from weft.models.transformer import Transformer, TransformerConfig
 from weft.models.vit import ViT, ViTConfig
 from weft.models.vit_layouts import ViTLayout
+from weft.models.word2vec import CBOWConfig, SkipGramConfig, Word2Vec, Word2VecConfig
 
 __all__ = [
     "BERT",
@@ -44,6 +45,7 @@ __all__ = [
     "BahdanauConfig",
     "BertLayout",
     "Bunch",
+    "CBOWConfig",
     "ConvNeXt",
     "ConvNeXtConfig",
     "ConvNextLayout",
@@ -80,6 +82,7 @@ __all__ = [
     "ResNetConfig",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "SkipGramConfig",
     "T5Config",
     "T5Layout",
     "TextClassifier",
@@ -92,6 +95,8 @@ __all__ = [
     "ViT",
     "ViTConfig",
     "ViTLayout",
+    "Word2Vec",
+    "Word2VecConfig",
     "encode",
     "encode_bunches",
     "encode_first",

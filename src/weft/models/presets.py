@@ -18,6 +18,7 @@ from weft.models import (
     t5,
     transformer,
     vit,
+    word2vec,
 )
 
 FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
@@ -36,6 +37,8 @@ FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
     "lstm": rnn.PRESETS,
     "bag-of-words": bag_of_words.PRESETS,
     "ngram": ngram.PRESETS,
+    "cbow": word2vec.PRESETS,
+    "skipgram": word2vec.PRESETS,
 }
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (family, fields) for family, sizes in FAMILIES.items() for name, fields in sizes.items()

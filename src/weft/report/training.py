@@ -25,12 +25,19 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 
 
-UNITS = {"generate": "nats per token", "fill": "nats", "classify": "nats per example", "translate": "nats per token"}
+UNITS = {
+    "generate": "nats per token",
+    "fill": "nats",
+    "classify": "nats per example",
+    "translate": "nats per token",
+    "embed": "nats per example",
+}
 READ = {
     "generate": "tokens read",
     "fill": "questions answered",
     "classify": "examples read",
     "translate": "tokens written",
+    "embed": "words read",
 }
 
 

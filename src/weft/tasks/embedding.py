@@ -12,8 +12,9 @@ from torch import Tensor
 
 from weft.blocks import bunches
 from weft.errors import ConfigError, UnsupportedError
-from weft.models import BERT, GPT, RecurrentModel, TextRow
+from weft.models import BERT, GPT, RecurrentModel, TextRow, Word2VecConfig
 from weft.tasks.purpose import manner, purpose
+from weft.tasks.word_vectors import WordVectors
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -110,6 +111,26 @@ class Embedder:
             keep[place, : len(piece)] = True
         states = self.model.hidden(tokens.to(device), keep=None if bool(keep.all()) else keep.to(device))
         return [rows[: len(piece)] for rows, piece in zip(states, pieces, strict=True)]
+
+
+class WordEmbedder:
+    """The same for a run of word vectors: each text is a word."""
+
+    def __init__(self, run: Run, pool: Pool = "mean") -> None:
+        if pool != "mean":
+            raise ConfigError(f"pool = {pool!r} of word vectors", expected="nothing: a word has one vector")
+        self.words = WordVectors(run)
+        self.width = self.words.width
+
+    def vectors(self, texts: Sequence[str]) -> Floats:
+        """(N, width) in the order given; an unknown word is an error."""
+        return self.words.of(texts)
+
+
+def embedder_of(run: Run, pool: Pool = "mean") -> Embedder | WordEmbedder:
+    """What gives vectors: of texts, or of words."""
+    words = isinstance(run.model_config, Word2VecConfig)
+    return WordEmbedder(run, pool) if words else Embedder(run, pool)
 
 
 def cosines(vectors: Floats) -> NDArray[np.float64]:

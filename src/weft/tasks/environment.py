@@ -14,6 +14,8 @@ import torch
 from weft import __version__
 from weft.errors import DataError
 
+BEST = "the weights that did best on what was held out"
+
 
 def environment() -> dict[str, Any]:
     """Versions and machine, for whoever wants to repeat the run."""
@@ -30,7 +32,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-def run_readme(path: Path, use: str, *, exportable: bool) -> str:
+def run_readme(path: Path, use: str, *, exportable: bool, kept: str = BEST) -> str:
     """The exact commands to go on with this run."""
     export = f"\n    weft export {path} DIR  # take it to Hugging Face" if exportable else ""
     return f"""# {path.name}
@@ -41,7 +43,7 @@ A model trained by Weft. What it was made of is in `config.json`, how it went in
     weft resume {path}      # go on, if it was interrupted
     weft evaluate {path}    # measure it again{export}
 
-`model.safetensors` holds the weights that did best on what was held out.
+`model.safetensors` holds {kept}.
 """
 
 

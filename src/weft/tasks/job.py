@@ -67,6 +67,7 @@ class Job:
     find: Callable[[RunDirectory, Callable[[dict[str, Any]], None]], tuple[nn.Module, Outcome]] | None = None
     decides: str = "validation_loss"
     carried: Carried | None = None  # what training hands from step to step besides weights
+    kept: str | None = None  # which weights the run keeps, where they are not the best on what was held out
     source_tokenizer: Tokenizer | None = (
         None  # of texts that are read, where it is another than that of what is written
     )
@@ -97,7 +98,8 @@ def _next_free(stem: str, ranks: Ranks, device: torch.device) -> Path:
 
 def _readme(job: Job, path: Path) -> str:
     model = job.config.model
-    return run_readme(path, first_use(use_of(job.task, model), path), exportable=can_be_exported(model))
+    told = {} if job.kept is None else {"kept": job.kept}
+    return run_readme(path, first_use(use_of(job.task, model), path), exportable=can_be_exported(model), **told)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from weft.data import TokenFile, tokenise
 from weft.errors import DataError
-from weft.models import ModelConfig
+from weft.models import ModelConfig, Word2VecConfig
 from weft.tasks.environment import check_fits
 from weft.tasks.job import Report
 from weft.tasks.sources import Source
@@ -40,6 +40,8 @@ def check_model(
     model: ModelConfig, tokenizer: Tokenizer | None, where: str, source_tokenizer: Tokenizer | None = None
 ) -> None:
     """What files say of a model must make sense together before it is built; pictures have no tokenizer."""
+    if isinstance(model, Word2VecConfig):  # its rows are words: several tokens may be one
+        tokenizer = source_tokenizer = None
     known = getattr(model, "vocab_size", 0)
     read = getattr(model, "source_vocab_size", None) or known
     for name, found, most in (

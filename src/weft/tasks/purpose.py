@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import UnsupportedError
-from weft.models import LanguageConfig, ModelConfig, PairModelConfig, layout_for
+from weft.models import LanguageConfig, ModelConfig, PairModelConfig, Word2VecConfig, layout_for
 from weft.models.bert import MaskedConfig
 from weft.models.classes import Classes
 from weft.models.pictures import PictureConfig
@@ -15,6 +15,7 @@ FIRST_USE = {  # what to try first with a run of each task
     "translate": 'weft translate {path} "a text of yours"',
     "look": "weft classify {path} picture.png",
     "begin": "weft train classify FOLDER --from {path}",
+    "embed": "weft similar {path} WORD",
     "read": 'weft embed {path} "a text of yours"',
 }
 
@@ -34,6 +35,8 @@ def use_of(task: str, config: ModelConfig) -> str:
 
 def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors, and a place to begin from."""
+    if isinstance(config, Word2VecConfig):
+        return "embed"
     if isinstance(config, PairModelConfig):
         return "translate"
     head = getattr(config, "head", None)
@@ -48,6 +51,8 @@ def manner(config: ModelConfig) -> str:
     """What a model does with its input, to say why it does not do something else."""
     if isinstance(config, PictureConfig):
         return "looks at pictures"
+    if isinstance(config, Word2VecConfig):
+        return "has a vector for each word, and reads no text"
     if purpose(config) == "translate":
         return "writes one text from another"
     return "goes on with a text" if purpose(config) == "generate" else "reads text and does not write"

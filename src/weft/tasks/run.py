@@ -7,7 +7,7 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -33,6 +33,9 @@ from weft.tasks.settings import RunConfig, read_settings
 from weft.tasks.sources import DataConfig, Source, read_source
 from weft.tasks.tables import TableConfig
 from weft.text import Corpus, Tokenizer
+
+if TYPE_CHECKING:
+    from weft.tasks.word_vectors import Neighbour, WordVectors
 
 LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
 
@@ -231,6 +234,8 @@ class Run:
                 from weft.tasks.translating import Translator
 
                 return Translator(self).evaluate(*data)
+            if self.task == "embed":
+                return self._vectors.evaluate(*data)
             if isinstance(self.model_config, PictureConfig):
                 from weft.tasks.classifying_pictures import PictureClassifier
 
@@ -364,11 +369,25 @@ class Run:
         return found[0] if isinstance(texts, str) else found
 
     def embed(self, texts: str | Sequence[str], *, pool: Any = "mean") -> NDArray[np.float32]:
-        """The vector of a text (width,), or of each in a list (N, width)."""
-        from weft.tasks.embedding import Embedder
+        """The vector of a text (width,), or of each in a list (N, width); of runs of word vectors, of words."""
+        from weft.tasks.embedding import embedder_of
 
-        found = Embedder(self, pool).vectors([texts] if isinstance(texts, str) else list(texts))
+        found = embedder_of(self, pool).vectors([texts] if isinstance(texts, str) else list(texts))
         return found[0] if isinstance(texts, str) else found
+
+    @functools.cached_property
+    def _vectors(self) -> WordVectors:
+        from weft.tasks.word_vectors import WordVectors
+
+        return WordVectors(self)
+
+    def similar(self, word: str, *, top: int = 10) -> list[Neighbour]:
+        """The words nearest to this one: `.word` and `.similarity` of each."""
+        return self._vectors.similar(word, top)
+
+    def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Neighbour]:
+        """a is to b as c is to …: the best answers."""
+        return self._vectors.analogy(a, b, c, top)
 
     # -- taking it away -----------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ HOMES = {  # tasks that exist, each a file of this folder, or several: the model
     "fill": ("fill",),
     "classify": ("classify", "classify_pictures"),
     "translate": ("translate",),
+    "embed": ("embed",),
 }
 
 

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.errors import ConfigError, WeightsError
-from weft.models import ModelConfig
+from weft.models import GPT, ModelConfig, Word2Vec, Word2VecConfig
 from weft.models.pictures import PictureConfig
 from weft.tasks.picture_data import PictureDataConfig
 from weft.tasks.picture_form import form_of, preprocessing_of
+from weft.tasks.word_list import WordList, words_of
 from weft.text import Tokenizer
 from weft.training import AdamWConfig
 
@@ -72,6 +76,47 @@ class Start:
             ) from None
 
 
+@dataclass(frozen=True)
+class WordStart(Start):
+    """Word vectors to begin with: of other vectors, by name; of a model that writes, its table of tokens."""
+
+    words: WordList | None = None
+
+    @property
+    def width(self) -> int:
+        return int(self.weights["input.weight"].shape[1])
+
+    @property
+    def list(self) -> WordList:
+        assert self.words is not None
+        return self.words
+
+    def fill(self, model: Word2Vec, words: WordList) -> None:
+        """Both vectors of each word that is known there too."""
+        places = [(row, self.list.rows[word]) for row, word in enumerate(words.words) if word in self.list.rows]
+        if not places:
+            raise ConfigError(f"--from {self.path}: none of its words occurs in the text", expected="common words")
+        here, there = torch.tensor(places).T
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p[here] = self.weights[name][there]
+
+    def build(self, config: ModelConfig) -> nn.Module:
+        """A fresh model, but tokens that are words begin with their vectors."""
+        model = config.build()
+        if not isinstance(model, GPT) or model.config.width != self.width:
+            width = getattr(config, "width", "no")
+            raise ConfigError(
+                f"--from {self.path}: vectors of width {self.width} for a {config.kind} of width {width}",
+                expected=f"a gpt of width {self.width}",
+            )
+        rows: NDArray[np.int32] = self.list.token_rows(self.tokenizer)
+        known = np.flatnonzero(rows >= 0)
+        with torch.no_grad():
+            model.tokens.weight[torch.from_numpy(known)] = self.weights["input.weight"][torch.from_numpy(rows[known])]
+        return model
+
+
 def read_start(path: str, check: Callable[[Run], None] | None = None) -> Start:
     """Open a run or a Hugging Face folder to begin from; `check` refuses one that cannot be used."""
     from weft.tasks.run import load
@@ -82,6 +127,9 @@ def read_start(path: str, check: Callable[[Run], None] | None = None) -> Start:
     if check is not None:
         check(run)
     weights = {name: p.detach() for name, p in run.model.named_parameters()}
+    if isinstance(run.model_config, Word2VecConfig):
+        own = run.tokenizer if run.has_tokenizer else None
+        return WordStart(path, run.model_config, weights, own, words=words_of(run))
     if isinstance(run.model_config, PictureConfig):
         form = None if preprocessing_of(run) is None else form_of(run)
         return Start(path, run.model_config, weights, pictures=form)

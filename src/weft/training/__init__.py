@@ -1,7 +1,7 @@
 """Training: settings, schedule, optimizers, and the loop that can stop and go on at any step."""
 
 from weft.training.distributed import ALONE, Ranks, ranks_from_environment
-from weft.training.optimizer import AdamWConfig, Muon, MuonConfig, OptimizerConfig, orthogonalise
+from weft.training.optimizer import AdamWConfig, Muon, MuonConfig, OptimizerConfig, SGDConfig, orthogonalise
 from weft.training.schedule import Schedule
 from weft.training.settings import TrainingConfig
 from weft.training.trainer import Outcome, Trainer
@@ -14,6 +14,7 @@ __all__ = [
     "OptimizerConfig",
     "Outcome",
     "Ranks",
+    "SGDConfig",
     "Schedule",
     "Trainer",
     "TrainingConfig",

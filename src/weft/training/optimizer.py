@@ -122,7 +122,7 @@ class Muon(torch.optim.Optimizer):
 
 
 class OptimizerConfig(Choice):
-    """Which optimizer: `muon` or `adamw`. `learning_rate` is the largest of the run."""
+    """Which optimizer: `muon`, `adamw` or `sgd`. `learning_rate` is the largest of the run."""
 
     learning_rate: Amount = 0.001
     weight_decay: Amount = 0.0
@@ -202,6 +202,16 @@ class AdamWConfig(OptimizerConfig, kind="adamw"):
             betas=(self.beta1, self.beta2),
             fused=True,
         )
+
+
+class SGDConfig(OptimizerConfig, kind="sgd"):
+    """Plain steps down the gradient; word vectors learn by it, a word at a time."""
+
+    learning_rate: Amount = 0.025
+
+    def build(self, model: nn.Module) -> torch.optim.SGD:
+        params = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(params, lr=self.learning_rate, weight_decay=self.weight_decay)
 
 
 def _place(name: str, p: Tensor) -> str:

@@ -1,0 +1,331 @@
+"""Training word vectors: text in, a vector for each word out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from weft.checkpoints import RunDirectory
+from weft.config import Share
+from weft.cost import cost_of
+from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.models import CBOWConfig, ModelConfig, Word2Vec, Word2VecConfig, preset
+from weft.models.word2vec_examples import Chances
+from weft.models.word2vec_learning import has_loop, lined_up
+from weft.tasks import planning
+from weft.tasks.environment import memory_in_use
+from weft.tasks.job import Job, Report
+from weft.tasks.preparation import Texts, learned_tokenizer, tokenised
+from weft.tasks.request import Request
+from weft.tasks.run import Run
+from weft.tasks.settings import RunConfig
+from weft.tasks.sources import DataConfig, check_unchanged, read_source
+from weft.tasks.start import Start, WordStart
+from weft.tasks.task import Prepared, Task
+from weft.tasks.word_list import Blocks, WordList, all_numbers
+from weft.text import Tokenizer, TokenizerConfig
+from weft.training import ALONE, Outcome, Ranks, SGDConfig, TrainingConfig
+from weft.training.pace import Pace
+from weft.training.resume import load_model_tensors
+from weft.training.word_vectors import VectorTrainer, Workers
+
+BLOCK, BATCH = 4096, 64  # tokens in a block, blocks in a step: of long texts; short ones have smaller
+FEWEST, MOST = 5, 20  # readings when the user says nothing: a short text is read more often
+ENOUGH = 5_000_000  # words to read in all, before the fewest readings do
+LONGEST = 100  # readings at most, however many minutes there are
+SAVE = 30.0  # seconds between checkpoints
+RATES = {"cbow": 0.1, "skipgram": 0.025}
+HELD_OUT = 1 << 40  # where the draws for measuring begin
+
+
+class EmbedDataConfig(DataConfig):
+    """Texts. `length` is how many tokens make a block, `lowercase` whether capitals make no other word."""
+
+    held_out: Share = 0.02
+    lowercase: bool = False
+
+
+class EmbedConfig(RunConfig):
+    """All settings of a run that learns word vectors."""
+
+    data: EmbedDataConfig
+
+
+class Embed(Task):
+    """Guess words from the words around them, and so learn a vector for each."""
+
+    name = "embed"
+    family = "skipgram"
+    families = ("skipgram", "cbow")
+    tokenizer = "words"
+    settings = EmbedConfig
+    data = EmbedDataConfig
+
+    def check(self, request: Request) -> None:
+        if request.freeze is not None:
+            raise ConfigError(f"--freeze {request.freeze} for embed", expected="no such option for this task")
+        super().check(request)
+
+    def check_tokenizer(self, config: TokenizerConfig) -> None:
+        if config.kind != "words":
+            raise ConfigError(f"the tokenizer {config.kind!r} for word vectors", expected="words")
+
+    def check_start(self, run: Run) -> None:
+        if not isinstance(run.model_config, Word2VecConfig):
+            raise UnsupportedError(
+                f"{run.directory.path} is a {run.model_config.kind}: it has no word vectors to begin with",
+                expected="a run of weft train embed, or imported vectors",
+            )
+
+    def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Vectors:
+        if ranks.world > 1:
+            raise ConfigError("word vectors under torchrun", expected="one process: it uses all cores by itself")
+        source = read_source(request.data_config(EmbedDataConfig))
+        characters = source.train.characters
+        fields = {"kind": "words", "vocab_size": 1_000_000, "min_count": 5 if characters >= 500_000 else 2}
+        tokenizer_config = request.apply("tokenizer", TokenizerConfig.pick(fields))
+        tokenizer = learned_tokenizer(tokenizer_config, source.train.pieces(), characters, report)
+        texts = tokenised(source, tokenizer, report)
+        report({"event": "phase", "name": "planning"})
+        return _plan(request, texts, tokenizer_config, start)
+
+    def reopen(self, config: EmbedConfig, run: RunDirectory, report: Report) -> Vectors:
+        source = read_source(config.data)
+        check_unchanged(config.data, source.config)
+        texts = tokenised(source, Tokenizer.load(run.tokenizer_file), report)
+        return Vectors(config, texts, _words(texts, config.data))
+
+
+TASK = Embed()
+
+
+def _words(texts: Texts, data: DataConfig) -> WordList:
+    """The words of the text to learn from; two at least."""
+    assert isinstance(data, EmbedDataConfig)
+    found = WordList.of(texts.tokenizer, texts.train, lowercase=data.lowercase)
+    if len(found) < 2:
+        raise DataError(
+            f"{len(found)} words occur often enough in {', '.join(data.train)}",
+            expected="two at least",
+            advice="give more text, or --set tokenizer.min_count=1",
+        )
+    return found
+
+
+@dataclass
+class Vectors(Prepared):
+    """Texts as words, read in blocks."""
+
+    config: EmbedConfig
+    texts: Texts
+    words: WordList
+    start: Start | None = None
+    started: float | None = None  # when the command began, if it is a new run
+    parts: dict[str, Blocks] = field(init=False)
+
+    def __post_init__(self) -> None:
+        table, length = self.words.token_rows(self.texts.tokenizer), self.length
+        given = {"train": self.texts.train, "validation": self.texts.validation, "test": self.texts.test}
+        self.parts = {name: Blocks(part, table, length) for name, part in given.items() if part is not None}
+
+    @property
+    def tokenizer(self) -> Tokenizer:  # type: ignore[override]
+        return self.texts.tokenizer
+
+    @property
+    def model(self) -> Word2VecConfig:
+        assert isinstance(self.config.model, Word2VecConfig)
+        return self.config.model
+
+    @property
+    def loss(self) -> Callable[..., Any]:
+        raise AssertionError("word vectors are learned block by block")
+
+    def samples(self) -> Callable[[np.ndarray], Any]:
+        raise AssertionError("word vectors are learned block by block")
+
+    @property
+    def length(self) -> int:
+        assert self.config.data.length is not None
+        return self.config.data.length
+
+    @property
+    def judged_tokens(self) -> int:
+        return self.texts.judged
+
+    @cached_property
+    def chances(self) -> Chances:
+        return Chances(self.words.counts, self.model, self.config.training.seed)
+
+    def workers(self, model: nn.Module, part: str, first: int = 0) -> Workers:
+        assert isinstance(model, Word2Vec)
+        return Workers(model, self.chances, self.parts[part], self.config.training.threads, first)
+
+    def measure(self, model: nn.Module, part: str, ranks: Ranks | None = None) -> dict[str, float]:
+        """The mean loss of an example, with windows and negatives that are always the same ones."""
+        assert ranks is None or ranks.world == 1
+        found = self.workers(model, part, HELD_OUT).learn(all_numbers(self.parts[part]), 0.0)
+        if not found.examples:
+            raise DataError(
+                f"the {part} text has no two known words beside each other",
+                expected="something to measure on",
+                advice="hold out more:  --set data.held_out=0.1",
+            )
+        return {"validation_loss": found.loss / found.examples}
+
+    def seconds_per_step(self) -> float:
+        """A step on fresh weights, which are thrown away; the first one may have to wait for the compiler."""
+        workers = self.workers(lined_up(self.model.build()), "train")
+        batch = self.config.training.batch
+        workers.learn([0], 0.0)
+        began = time.perf_counter()
+        workers.learn(range(batch), 0.025)
+        return time.perf_counter() - began
+
+    def seconds_at_end(self) -> float:
+        return 0.5
+
+    def fresh(self) -> Word2Vec:
+        """The model as it begins: drawn, or with the vectors of words that another run knows."""
+        model = self.model.build()
+        if isinstance(self.start, WordStart):
+            self.start.fill(model, self.words)
+        return lined_up(model)
+
+    def job(self, sample: str | None = None) -> Job:
+        del sample
+        return Job(
+            task=TASK.name,
+            config=self.config,
+            tokenizer=self.tokenizer,
+            samples=lambda _: None,
+            loss=lambda *_: (),
+            measure=self.measure,
+            per_epoch=self.parts["train"].count,
+            seconds_per_step=self.seconds_per_step,
+            seconds_at_end=self.seconds_at_end,
+            has_test=self.texts.test is not None,
+            find=self.find,
+            kept="the vectors as they were at the end; `words.tsv` has the words, a row each",
+        )
+
+    def find(self, run: RunDirectory, report: Report) -> tuple[nn.Module, Outcome]:
+        """Learn, in a run like any other; the words are written first, so that what is there can be used."""
+        settings = self.config.training
+        self.words.save(run.path)
+        model = self.fresh()
+        pace = None
+        if settings.minutes is not None and self.started is not None:
+            pace = Pace(self.started + 60 * settings.minutes - self.seconds_at_end())
+        trainer = VectorTrainer(
+            model,
+            settings=settings,
+            run=run,
+            samples=lambda _: None,
+            loss=lambda *_: (),
+            evaluate=lambda: self.measure(model, "validation"),
+            on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
+            pace=pace,
+        )
+        trainer.saves_start = self.config.start is not None
+        trainer.identity = self.config.to_dict()
+        trainer.identity["data"].pop("test")  # its content is in the fingerprint
+        outcome = trainer.train_with(self.workers(model, "train"))
+        if outcome.stopped_by != "signal":
+            load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later
+        return model, outcome
+
+    def warnings(self, plan: dict[str, Any]) -> list[str]:
+        told = []
+        if plan["tokens"] < 100_000:
+            told.append(f"{plan['tokens']:,} words are very little: neighbours will be a matter of luck")
+        if not has_loop():
+            told.append("numba is not installed, and learning is some hundred times slower:  pip install weft[fast]")
+        return told
+
+    def describe(self) -> dict[str, Any]:
+        config, training = self.config, self.config.training
+        cost = cost_of(config.model, batch=training.batch, length=self.length)
+        return {
+            "characters": config.data.characters,
+            "tokens": int(self.words.counts.sum()),
+            "validation_tokens": len(self.texts.validation),
+            **({} if self.texts.test is None else {"test_tokens": len(self.texts.test)}),
+            "tokenizer": self.tokenizer.kind,
+            "vocab_size": len(self.words),
+            "model": self.model.kind,
+            "width": self.model.width,
+            "window": self.model.window,
+            "negative": self.model.negative,
+            **({} if config.start is None else {"start": config.start}),
+            "parameters": cost.parameters,
+            "memory": memory_in_use() + cost.memory,
+            "flops": cost.flops,
+            "steps": training.steps,
+            "batch": training.batch,
+            "epochs": round(training.steps * training.batch / self.parts["train"].count, 2),
+            "threads": training.threads,
+            "minutes": training.minutes,
+        }
+
+
+def _plan(request: Request, texts: Texts, tokenizer_config: TokenizerConfig, start: Start | None) -> Vectors:
+    """Blocks and steps by the length of the text, readings by the user or by the number of words."""
+    tokens = len(texts.train)
+    data = texts.source.config
+    data = data.override({"length": data.length or max(256, min(BLOCK, tokens // 200))})
+    words = _words(texts, data)
+    family, fields = preset(request.model or TASK.family)
+    if start is not None:
+        family, fields = str(start.model.kind), {"width": start.model.width}  # type: ignore[attr-defined]
+    model = request.apply("model", ModelConfig.pick({"kind": family, **fields, "vocab_size": len(words)}))
+    assert isinstance(model, Word2VecConfig) and data.length is not None
+    if model.vocab_size != len(words) or (isinstance(start, WordStart) and model.width != start.width):
+        raise ConfigError("another model.vocab_size or width", expected=f"{len(words)} words, and the width it has")
+    per_epoch = -(-tokens // data.length)
+    batch = max(1, min(BATCH, per_epoch // 25))
+    training = request.training_config(
+        TrainingConfig(
+            steps=request.steps or 1,
+            batch=batch,
+            optimizer=SGDConfig(learning_rate=RATES["cbow" if isinstance(model, CBOWConfig) else "skipgram"]),
+            warmup=0.0,
+            decay=1.0,
+            clip=None,
+            seed=request.seed,
+            threads=request.threads or os.cpu_count() or 1,
+            minutes=request.minutes,
+            device="cpu",
+        )
+    )
+    if not isinstance(training.optimizer, SGDConfig):
+        raise ConfigError(f"the optimizer {training.optimizer.kind} for word vectors", expected="sgd")
+    config = EmbedConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)
+    vectors = Vectors(config, texts, words, start, request.started)
+    vectors.config = config.override({"training": _with_steps(vectors, request, per_epoch)})
+    return vectors
+
+
+def _with_steps(vectors: Vectors, request: Request, per_epoch: int) -> TrainingConfig:
+    """How long; measured and saved after each reading, and every half minute."""
+    training = vectors.config.training
+    each = vectors.seconds_per_step()
+    read = int(vectors.words.counts.sum())
+    epochs = LONGEST if training.minutes else min(MOST, max(FEWEST, -(-ENOUGH // read)))
+    pieces = planning.Pieces(per_epoch, lambda: each, vectors.seconds_at_end, epochs)
+    training = planning.with_steps(training, request, pieces, ALONE)
+    once = max(1, round(per_epoch / training.batch))
+    saved = max(1, min(once, round(SAVE / each)))
+    return training.override(
+        {
+            "evaluate_every": training.evaluate_every or once,
+            "checkpoint_every": vectors.config.training.checkpoint_every or saved,
+        }
+    )
