@@ -94,6 +94,7 @@ SMALL += [
 ]
 
 
+RECURRENT = {"rnn", "gru", "lstm", "lstm,gpt"}
 PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
 
 
@@ -107,6 +108,8 @@ def small(words):
     if PICTURES & set(words):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
+    if RECURRENT & set(words):
+        sizes = SMALL[:-4]  # there is no longest text, and there are no heads
     return [*kept[:1], *sizes, *kept[1:]]
 
 
