@@ -70,6 +70,8 @@ TESTS = {
     "recurrent": ["tests/blocks/test_recurrent.py", "tests/models/test_rnn.py", "tests/data/test_lanes.py"],
     "carried": ["tests/objectives/test_carried.py"],
     "recurrent runs": ["tests/training/test_recurrent.py"],
+    "bags": ["tests/models/test_bag_of_words.py"],
+    "bagging": ["tests/training/test_bag_of_words.py"],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -108,7 +110,7 @@ def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) ->
 reading, translating, looking, seeing, recurring = (
     partial(grouped, group) for group in ("reading", "translating", "looking", "seeing", "recurring")
 )
-cutting = partial(grouped, "cutting")
+cutting, bagging = (partial(grouped, group) for group in ("cutting", "bagging"))
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -394,6 +396,14 @@ MUTANTS = [
     recurring("the state is not taken up", "training/resume.py", "trainer.carried.load(placed)", "pass", "recurrent runs"),
     recurring("the trainer knows of no state", "tasks/job.py", "trainer.carried = job.carried", "trainer.carried = None",
               "recurrent runs"),
+    bagging("order is heard", "models/bag_of_words.py", "found = (texts * self.config.features + features).sort().values", "found = texts * self.config.features + features", "bags"),
+    bagging("repeated words count again", "models/bag_of_words.py", 'if self.config.repeats == "once":', "if False:", "bags"),
+    bagging("both texts are one bag", "models/bag_of_words.py", "features = features + row.segments[0] * self.config.vocab_size", "pass", "bags"),
+    bagging("nothing is shared", "models/bag_of_words.py", "beside[in_first & torch.isin(beside, first)]", "beside[in_first & torch.isin(beside, first) & False]", "bags"),
+    bagging("texts share a bag", "models/bag_of_words.py", "found = (texts * self.config.features + features)", "found = (0 * texts + features)", "bags"),
+    bagging("tokens are dropped in use", "models/bag_of_words.py", "if self.training and self.config.dropout:", "if self.config.dropout:", "bags"),
+    bagging("the bias is forgotten", "models/bag_of_words.py", "lengths=counts, axis=0) + last.bias", "lengths=counts, axis=0)", "bags"),
+    bagging("pairs are planned as one text", "tasks/readers.py", 'paired={"pairs": True},', "paired={},", "bagging"),
 ]  # fmt: skip
 
 
