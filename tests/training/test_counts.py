@@ -233,7 +233,8 @@ def test_out_and_in_as_arpa(desk):
 
 
 def test_words_from_elsewhere(desk):
-    text = "\\data\\\nngram 1=5\nngram 2=3\n\\1-grams:\n-1\t<unk>\n-99\t<s>\t-0.3\n-0.7\t</s>\n-0.5\tred\t-0.2\n-0.4\tfox\t0\n"
+    text = "\\data\\\nngram 1=5\nngram 2=3\n\\1-grams:\n-1\t<unk>\n-99\t<s>\t-0.3\n-0.7\t</s>\n"
+    text += "-0.5\tred\t-0.2\n-0.4\tfox\t0\n"
     (desk / "fox.arpa").write_text(text + "\\2-grams:\n-0.2\t<s> red\n-0.1\tred fox\n-0.3\tfox </s>\n\\end\\\n")
     note = here("import", "fox.arpa", "--out", "fox", cwd=desk).stdout
     assert "words between spaces" in note
