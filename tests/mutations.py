@@ -72,6 +72,9 @@ TESTS = {
     "recurrent runs": ["tests/training/test_recurrent.py"],
     "bags": ["tests/models/test_bag_of_words.py"],
     "bagging": ["tests/training/test_bag_of_words.py"],
+    "counts": ["tests/models/test_ngram.py"],
+    "arpa": ["tests/models/test_arpa.py"],
+    "counted": ["tests/training/test_counts.py"],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -111,6 +114,7 @@ reading, translating, looking, seeing, recurring = (
     partial(grouped, group) for group in ("reading", "translating", "looking", "seeing", "recurring")
 )
 cutting, bagging = (partial(grouped, group) for group in ("cutting", "bagging"))
+counting = partial(grouped, "counting")
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -404,6 +408,35 @@ MUTANTS = [
     bagging("tokens are dropped in use", "models/bag_of_words.py", "if self.training and self.config.dropout:", "if self.config.dropout:", "bags"),
     bagging("the bias is forgotten", "models/bag_of_words.py", "lengths=counts, axis=0) + last.bias", "lengths=counts, axis=0)", "bags"),
     bagging("pairs are planned as one text", "tasks/readers.py", 'paired={"pairs": True},', "paired={},", "bagging"),
+    counting("an n-gram reaches over the end", "models/ngram_counts.py", "histories[text[:-1] == end] = -1", "pass", "counts"),
+    counting("a look reaches over the end", "models/ngram_tables.py", "borders[ended + 1] = ended", "pass", "counts"),
+    counting("the end itself is not seen", "models/ngram_tables.py", "borders[ended + 1] = ended", "borders[ended + 1] = ended + 1", "counts"),
+    counting("what may follow an end looks further", "models/ngram_tables.py", "behind = np.where(ends, 1, reach[asked] + 1)", "behind = reach[asked] + 1", "counts"),
+    counting("the text begins with nothing before it", "models/ngram_counts.py", "text = np.concatenate([np.array([end], dtype=np.int32), text])", "text = np.concatenate([text[:1], text])", "counts"),
+    counting("nothing is left for the unseen", "models/ngram_tables.py", "result[known] *= self.levels[length - 2].backoff[histories[known]]", "pass", "counts"),
+    counting("what is left is not shared out", "models/ngram_tables.py", "shares[rows] *= self.levels[length - 1].backoff[place[rows]][:, None]", "pass", "counts"),
+    counting("blocks of a text do not know each other", "models/ngram_tables.py", "first = max(0, start - self.order + 1)", "first = start", "counts"),
+    counting("add-k asks shorter histories", "models/ngram_smoothing.py", "lower = below[level.shorter] if self.chained else 1 / size", "lower = below[level.shorter]", "counts"),
+    counting("Kneser–Ney counts occurrences", "models/ngram_smoothing.py", "if length == len(counted):", "if True:", "counts"),
+    counting("Kneser–Ney forgets what begins a text", "models/ngram_smoothing.py", "return np.where(before > 0, before, plain)", "return before", "counts"),
+    counting("one discount for all", "models/ngram_smoothing.py", "[np.minimum(counts, 3)]", "[np.minimum(counts, 1)]", "counts"),
+    counting("a discount below nothing is taken", "models/ngram_smoothing.py", "if all(0 < amount <= n for n, amount in enumerate(found, 1)) else FALLBACK", "", "counts"),
+    counting("Witten–Bell counts tokens, not kinds", "models/ngram_smoothing.py", "level.sums(counts), level.sums((counts > 0).astype(np.int64))", "level.sums(counts), level.sums(counts)", "counts"),
+    counting("weights are not sought", "models/ngram_smoothing.py", "weights[n] = taken.sum() / max(asked[known[n]].sum(), 1e-300)", "pass", "counts"),
+    counting("k is the worst", "models/ngram_smoothing.py", "np.argmin(losses)", "np.argmax(losses)", "counts"),
+    counting("equal keys change places", "models/ngram_loops.py", "place = room[digit]\n", "place = room[digit + 1] - 1 - (room[digit] - room[digit])\n", "counts"),
+    counting("a cache forgets", "models/ngram.py", "cache.rows = [old + more for old, more in zip(before, new, strict=True)]", "cache.rows = new", "counts"),
+    counting("damaged tables are walked through", "models/ngram.py", "_check_level(m, tensors, above, self)", "pass", "counts"),
+    counting("the end is no begin", "models/arpa.py", "first[tables.end] = BEGIN", "pass", "arpa"),
+    counting("a repeated n-gram is taken", "models/arpa.py", "if (keys[1:] == keys[:-1]).any():", "if False:", "arpa"),
+    counting("a missing number is 1", "models/arpa.py", "        if silent:\n", "        if False:\n", "arpa"),
+    counting("two tokens are one word", "models/arpa.py", 'if c == "%" or c.isspace()', "if c.isspace()", "arpa"),
+    counting("nan is a number", "models/arpa.py", "if math.isnan(value) or value > most", "if value > most", "arpa"),
+    counting("a finished run is counted again, and logged otherwise", "tasks/generate_counts.py", 'line = json.dumps(dict.fromkeys(values) | _finite(values)) + "\\n"', 'line = json.dumps(values | {"seconds": seconds}) + "\\n"', "counted"),
+    counting("an infinite loss is no JSON", "tasks/job.py", "None if value in (math.inf, -math.inf) else value", "value", "counted"),
+    counting("a count model is trained further", "tasks/job.py", "if job.find is not None and checkpoint.step == job.most:", "if False:", "counted"),
+    counting("a count model is begun from", "tasks/generate.py", "if not run.model_config.learned_in_steps:", "if False:", "counted"),
+    counting("all tables are float32", "models/ngram.py", "return {name: tensor.clone() for name, tensor in tensors.items()}", "return super().as_used(tensors)", "counted"),
 ]  # fmt: skip
 
 
