@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 PASSED, FAILED = 0, 1  # pytest's exit codes; any other says that tests did not even run
-LIBRARIES = ["torch", "torch.utils.data", "transformers", "numba", "pytest", "hypothesis", "beartype", "jaxtyping"]
-LIBRARIES += ["tokenizers", "typer", "rich.console", "PIL.Image", "sacrebleu", "sklearn.datasets", "matplotlib.pyplot"]
+RUNNER = ["pytest", "hypothesis", "jaxtyping", "_hypothesis_pytestplugin", "xdist.plugin", "anyio.pytest_plugin"]
+LIBRARIES = [*RUNNER, "beartype", "torch", "torch.utils.data", "transformers", "numba", "tokenizers", "typer"]
+LIBRARIES += ["rich.console", "PIL.Image", "sacrebleu", "sklearn.datasets", "matplotlib.pyplot"]
 ENOUGH = 900.0  # seconds: a mutant that never ends proves nothing
 
 
@@ -201,22 +202,23 @@ def main(mutants: Sequence[Mutant], root: Path, table: Table) -> int:
     parser.add_argument("--record", action="store_true", help=f"renew {table.path.name}")
     options = parser.parse_args()
     chosen = [mutant for mutant in mutants if options.word in mutant.name]
+    killers = [table.killers.get(mutant.name) for mutant in chosen]
+    verdicts, news = [], 0
     trial = Trial(root)
     try:
         with ThreadPoolExecutor(2) as pool:
-            killers = [table.killers.get(mutant.name) for mutant in chosen]
             list(pool.map(trial.ask_first, [[killer] for killer in dict.fromkeys(killers) if killer]))
-            results = []
-            for mutant, result in zip(chosen, pool.map(trial.try_mutant, chosen, killers), strict=True):
-                results.append(result)
-                print(f"{result[0]:<10} {mutant.name}", flush=True)
+            results = pool.map(trial.try_mutant, chosen, killers)
+            for mutant, before, (verdict, killer) in zip(chosen, killers, results, strict=True):
+                print(f"{verdict:<10} {mutant.name}", flush=True)
+                verdicts.append(verdict)
+                news += killer not in (None, before)
+                if options.record:
+                    table.renew({mutant.name: killer}, [each.name for each in mutants])
     finally:
         trial.close()
-    killed = sum(verdict == "killed" for verdict, _ in results)
+    killed = verdicts.count("killed")
     print(f"{killed} of {len(chosen)} mutants killed")
-    found = {mutant.name: killer for mutant, (_, killer) in zip(chosen, results, strict=True)}
-    if options.record:
-        table.renew(found, [mutant.name for mutant in mutants])
-    elif changed := sum(killer not in (None, before) for killer, before in zip(found.values(), killers, strict=True)):
-        print(f"{changed} were found by another test than last time; `--record` makes the next run quicker")
+    if news and not options.record:
+        print(f"{news} of them by another test than last time: `--record` makes the next run quicker")
     return 0 if killed == len(chosen) and chosen else 1

@@ -39,7 +39,7 @@ def trial(tmp_path_factory):
     (root / "test_sums.py").write_text(TESTS)
     (root / "test_wrong.py").write_text(TESTS + "\ndef test_wrong(): assert add(1, 1) == 3\n")
     (root / "pytest.ini").write_text("[pytest]\n")
-    made = mutate.Trial(root, libraries=["pytest"])
+    made = mutate.Trial(root, mutate.RUNNER)
     yield made
     made.close()
 
