@@ -19,6 +19,8 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -136,8 +138,9 @@ class Trial:
                     self._answers[key] = self._ask(folder, None, tests)
             return self._answers[key].code == PASSED
 
-    def try_mutant(self, mutant: Mutant, killer: str | None) -> tuple[str, str | None]:
-        """'killed', or what went wrong; and the test that killed it alone, if one did."""
+    def try_mutant(self, mutant: Mutant, killer: str | None, likely: Sequence[str] = ()) -> tuple[str, str | None]:
+        """'killed', or what went wrong; and the test that killed it alone, if one did. Asked are the killer alone, then
+        what is likely to find something, then the whole suite."""
         with self._copy() as folder:
             file = folder / "src" / "weft" / mutant.path
             text = file.read_text(encoding="utf-8")
@@ -149,6 +152,9 @@ class Trial:
             module = ".".join(["weft", *Path(mutant.path).with_suffix("").parts]).removesuffix(".__init__")
             if killer is not None and self._kills(folder, module, killer):
                 return "killed", killer
+            found = self._ask(folder, module, list(likely)).failed if likely else None
+            if found is not None and self._kills(folder, module, found):
+                return "killed", found
             answer = self._ask(folder, module, mutant.tests)
             if answer.broken or answer.failed is None:
                 return answer.broken or "SURVIVED", None
@@ -188,12 +194,15 @@ class Table:
         self.path = path
         self.killers: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
-    def renew(self, found: dict[str, str | None], names: list[str]) -> None:
-        """Keep what was found, in the order of the list; forget those which are no longer in it."""
-        known = self.killers | {name: killer for name, killer in found.items() if killer is not None}
-        self.killers = {name: known[name] for name in names if name in known}
-        text = json.dumps(self.killers, indent=0, ensure_ascii=False)
-        self.path.write_text(text + "\n", encoding="utf-8")
+    def of_relatives(self, mutant: Mutant, mutants: Sequence[Mutant]) -> list[str]:
+        """The tests that found other mutants of the same suite, those that found most of them first."""
+        names = [other.name for other in mutants if other.tests == mutant.tests and other.name != mutant.name]
+        return [test for test, _ in Counter(self.killers[name] for name in names if name in self.killers).most_common()]
+
+    def write(self, mutants: Sequence[Mutant]) -> None:
+        """In the order of the list, without those that are no longer in it."""
+        kept = {mutant.name: self.killers[mutant.name] for mutant in mutants if mutant.name in self.killers}
+        self.path.write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main(mutants: Sequence[Mutant], root: Path, table: Table) -> int:
@@ -202,23 +211,29 @@ def main(mutants: Sequence[Mutant], root: Path, table: Table) -> int:
     parser.add_argument("--record", action="store_true", help=f"renew {table.path.name}")
     options = parser.parse_args()
     chosen = [mutant for mutant in mutants if options.word in mutant.name]
-    killers = [table.killers.get(mutant.name) for mutant in chosen]
-    verdicts, news = [], 0
-    trial = Trial(root)
+    known = {mutant.name: table.killers[mutant.name] for mutant in chosen if mutant.name in table.killers}
+    trial, lock = Trial(root), threading.Lock()
+
+    def verdict_of(mutant: Mutant) -> str:
+        start = time.perf_counter()
+        verdict, killer = trial.try_mutant(mutant, known.get(mutant.name), table.of_relatives(mutant, mutants))
+        print(f"{verdict:<10} {mutant.name} ({time.perf_counter() - start:.0f} s)", flush=True)
+        with lock:
+            if killer is not None:
+                table.killers[mutant.name] = killer
+            if options.record:
+                table.write(mutants)
+        return verdict
+
     try:
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(trial.ask_first, [[killer] for killer in dict.fromkeys(killers) if killer]))
-            results = pool.map(trial.try_mutant, chosen, killers)
-            for mutant, before, (verdict, killer) in zip(chosen, killers, results, strict=True):
-                print(f"{verdict:<10} {mutant.name}", flush=True)
-                verdicts.append(verdict)
-                news += killer not in (None, before)
-                if options.record:
-                    table.renew({mutant.name: killer}, [each.name for each in mutants])
+            list(pool.map(trial.ask_first, [[killer] for killer in dict.fromkeys(known.values())]))
+            verdicts = list(pool.map(verdict_of, chosen))
     finally:
         trial.close()
     killed = verdicts.count("killed")
     print(f"{killed} of {len(chosen)} mutants killed")
+    news = sum(table.killers.get(mutant.name) != known.get(mutant.name) for mutant in chosen)
     if news and not options.record:
         print(f"{news} of them by another test than last time: `--record` makes the next run quicker")
     return 0 if killed == len(chosen) and chosen else 1

@@ -87,8 +87,20 @@ def test_a_test_that_fails_only_after_another(trial):
     assert trial.try_mutant(later, KEPT) == ("killed", None), "by the suite, and not by one test alone"
 
 
+@pytest.mark.parametrize("likely", [[ADD], [ZERO, ADD], [ZERO, "test_sums.py::test_gone"], ["test_wrong.py"]])
+def test_likely_tests_are_only_a_short_cut(trial, likely):
+    assert trial.try_mutant(MINUS, None, likely)[0] == "killed"
+    assert trial.try_mutant(replace(MINUS, new="b + a"), None, likely) == ("SURVIVED", None)
+
+
 def test_the_table_keeps_what_was_found(tmp_path):
+    a, b, c, other = (
+        Toy(name, "", "", tests=(name if name == "other" else "suite",)) for name in ("a", "b", "c", "other")
+    )
     table = mutate.Table(tmp_path / "killers.json")
-    table.renew({"b": "test_b", "a": "test_a", "c": None}, ["a", "b", "c"])
-    table.renew({"a": None, "c": "test_c"}, ["a", "c"])
-    assert mutate.Table(table.path).killers == {"a": "test_a", "c": "test_c"}
+    table.killers = {"b": "test_b", "gone": "test_gone", "c": "test_b", "a": "test_a"}
+    table.write([a, b, c, other])
+    again = mutate.Table(table.path)
+    assert list(again.killers.items()) == [("a", "test_a"), ("b", "test_b"), ("c", "test_b")]
+    assert again.of_relatives(Toy("new", "", "", tests=("suite",)), [a, b, c]) == ["test_b", "test_a"]
+    assert again.of_relatives(b, [a, b, c]) == ["test_a", "test_b"] and again.of_relatives(other, [a, b, c]) == []
