@@ -1,5 +1,9 @@
 """Shapes written in signatures are checked in every test; users do not pay for that."""
 
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads of processes that tests start: no turning while they wait
+
 import jaxtyping
 import pytest
 import torch
