@@ -1,5 +1,9 @@
 """Shapes written in signatures are checked in every test; users do not pay for that."""
 
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads of processes that tests start: no turning while they wait
+
 import jaxtyping
 import pytest
 import torch
@@ -7,6 +11,14 @@ import torch
 HOOK = jaxtyping.install_import_hook(["weft.blocks", "weft.analysis"], "beartype.beartype")
 HOOK.__enter__()
 torch.set_num_threads(1)  # pytest runs two workers on two cores
+
+
+def _asked_for_threads(count):
+    """Commands take every core by default. In a worker they must not: four threads on two cores wait for each other."""
+    assert isinstance(count, int) and count > 0
+
+
+torch.set_num_threads = _asked_for_threads
 
 
 @pytest.fixture(autouse=True)

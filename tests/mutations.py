@@ -1,20 +1,20 @@
 """Break the code on purpose, one thing at a time: some test must fail for each.
 
-python tests/mutations.py            all mutants (about a minute); exit 1 if one survives
+python tests/mutations.py            all mutants; exit 1 if one survives
 python tests/mutations.py rotary     those whose name contains the word
+python tests/mutations.py --record   the same, and remember which test killed each (do so after adding some)
+
+This is the list; `mutate.py` is how they are tried.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import mutate
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITING = [f"tests/generation/test_{name}.py" for name in ("generate", "sampling", "text_stream")]
@@ -76,7 +76,6 @@ TESTS = {
     "arpa": ["tests/models/test_arpa.py"],
     "counted": ["tests/training/test_counts.py"],
 }
-PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
 
 @dataclass(frozen=True)
@@ -87,6 +86,10 @@ class Mutant:
     new: str
     package: str = "blocks"
     suite: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"{self.package}/{self.file}"
 
     @property
     def tests(self) -> list[str]:
@@ -440,57 +443,5 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-def pytest_exit_code(source: Path, tests: list[str]) -> int:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
-    env = os.environ | {
-        "PYTHONPATH": str(source),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_CACHE_DIR": str(source / "numba"),
-    }
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False).returncode
-
-
-def copied(folder: str) -> Path:
-    source = Path(folder) / "src"
-    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-    return source
-
-
-def try_suite(name: str) -> str:
-    """All tests must pass on a plain copy: 'passed', or that they do not."""
-    with tempfile.TemporaryDirectory() as folder:
-        return "passed" if pytest_exit_code(copied(folder), TESTS[name]) == PASSED else "FAILED"
-
-
-def try_mutant(mutant: Mutant) -> str:
-    """'killed', or what went wrong."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = copied(folder)
-        path = source / "weft" / mutant.package / mutant.file
-        text = path.read_text(encoding="utf-8")
-        if text.count(mutant.old) != 1:
-            return f"STALE: its line stands {text.count(mutant.old)} times in {mutant.file}"
-        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        code = pytest_exit_code(source, mutant.tests)
-    return "killed" if code == FAILED else "SURVIVED" if code == PASSED else f"BROKEN (pytest exit code {code})"
-
-
-def main() -> int:
-    word = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = [mutant for mutant in MUTANTS if word in mutant.name]
-    suites = [name for name, tests in TESTS.items() if any(mutant.tests == tests for mutant in chosen)]
-    with ThreadPoolExecutor(2) as pool:
-        plain, verdicts = pool.map(try_suite, suites), list(pool.map(try_mutant, chosen))
-    failed = [name for name, verdict in zip(suites, plain, strict=True) if verdict != "passed"]
-    if failed:
-        print(f"tests do not pass on the code as it is, so nothing is said about mutants: {', '.join(failed)}")
-        return 1
-    for mutant, verdict in zip(chosen, verdicts, strict=True):
-        print(f"{verdict:<10} {mutant.name}")
-    killed = verdicts.count("killed")
-    print(f"{killed} of {len(chosen)} mutants killed")
-    return 0 if killed == len(chosen) and chosen else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(mutate.main(MUTANTS, ROOT, mutate.Table(ROOT / "tests" / "mutation_killers.json")))
