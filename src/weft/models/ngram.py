@@ -226,7 +226,6 @@ class NGram(nn.Module):
 
 PRESETS: dict[str, dict[str, object]] = {
     "unigram": {"order": 1},
-    "bag-of-words": {"order": 1},
     "bigram": {"order": 2},
     "trigram": {"order": 3},
     **{f"{n}gram": {"order": n} for n in range(1, LONGEST + 1)},
