@@ -168,8 +168,8 @@ class MuonConfig(OptimizerConfig, kind="muon"):
 
 
 def _heads_of(model: nn.Module) -> dict[Tensor, int]:
-    """How many heads the rows (+) or columns (−) of a map belong to. Each head is a map of its own, and
-    orthogonalising small matrices is cheap."""
+    """How many heads the rows (+) or columns (−) of a map belong to. Each head is a map of its own, and so is each of
+    the three gates of a recurrent unit; orthogonalising small matrices is cheap."""
     heads: dict[Tensor, int] = {}
     for module in model.modules():
         if isinstance(module, Attention):
