@@ -141,3 +141,51 @@ def test_amounts():
     told = [amount(n) for n in (0, 999, 12_345, 12_345_678, 3.21e12, 1e18)]
     assert told == ["0", "999", "12.3 k", "12.3 M", "3.21 T", "1e+03 P"]
     assert amount(None) == ""
+
+
+# -- translations by the length of their sources ----------------------------------------------
+
+
+def by_length(*scores):
+    lengths = (("1-5", 4.0), ("6-10", 8.5), ("31+", 40.0))
+    return [
+        {"words": words, "mean_words": mean, "pairs": 20, "bleu": score, "exact_match": 0.5}
+        for (words, mean), score in zip(lengths, scores, strict=False)
+    ]
+
+
+@pytest.fixture
+def translated(tmp_path):
+    rows = [
+        row("seq2seq", tmp_path, bleu=20.0, by_length=by_length(40.0, 30.0, 5.0)),
+        row(NASTY, tmp_path, 1, bleu=30.0, by_length=by_length(41.0, 39.25)),
+        row("none", tmp_path, 2, bleu=10.0),
+    ]
+    return Comparison(tmp_path / "lengths", "translate", rows)
+
+
+def test_a_line_for_each_model_over_the_length_of_the_source(translated, tmp_path):
+    what, curves = charts.length_curves(translated)
+    assert what == "BLEU" and [curve.name for curve in curves] == ["seq2seq", NASTY]
+    assert curves[0].points == [(20, 4.0, 40.0), (20, 8.5, 30.0), (20, 40.0, 5.0)]
+    assert curves[1].colour == charts.colour_of(1)
+    text = page(translated)
+    assert "BLEU by the length of the source" in text and "<td>39.25</td>" in text and "seq2seq 5.000" in text
+    measure, table = translated.by_length()
+    assert measure == "bleu" and table[0] == ["words of the source", "pairs", "seq2seq", NASTY]
+    assert table[1:] == [["1-5", "20", "40.00", "41.00"], ["6-10", "20", "30.00", "39.25"], ["31+", "20", "5.00", ""]]
+    write_picture(translated, tmp_path / "lengths.png")
+    assert (tmp_path / "lengths.png").stat().st_size > 10_000
+
+
+def test_without_lengths_there_is_no_such_chart(result):
+    assert charts.length_curves(result)[1] == [] and result.by_length() == ("", [])
+    assert "length of the source" not in page(result)
+
+
+def test_exact_matches_where_there_is_no_bleu(translated):
+    for place in (0, 1):
+        for line in translated.rows[place]["by_length"]:
+            line.pop("bleu")
+    assert translated.by_length()[0] == "exact_match" and charts.length_curves(translated)[0] == "exact matches"
+    assert "0.5000" in page(translated)

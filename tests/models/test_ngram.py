@@ -288,7 +288,7 @@ def test_k_and_weights_are_chosen_on_held_out_text():
 
 
 def test_names():
-    assert preset("unigram") == preset("1gram") == preset("bag-of-words") == ("ngram", {"order": 1})
+    assert preset("unigram") == preset("1gram") == ("ngram", {"order": 1})
     assert preset("trigram")[1] == preset("3gram")[1] == {"order": 3}
     assert preset("ngram") == ("ngram", {})
     assert ModelConfig.pick({"kind": "ngram", "vocab_size": 5}).order == 5

@@ -30,7 +30,7 @@ class StateCache:
         """The state after so many more tokens."""
         self.state, self.length = state, self.length + tokens
 
-    def before(self, first: Float[Tensor, "B D"], rows: int) -> Float[Tensor, "B D"]:
+    def before(self, first: Float[Tensor, "N D"], rows: int) -> Float[Tensor, "R D"]:
         """The state from which `rows` texts go on: the last one, or `first` if nothing was written yet."""
         found = first if self.state is None else self.state
         if len(found) != rows:
