@@ -10,7 +10,9 @@ import typer
 
 
 def import_(
-    source: Annotated[str, typer.Argument(metavar="HF_DIR", help="A Hugging Face folder, or owner/name on its hub.")],
+    source: Annotated[
+        str, typer.Argument(metavar="HF_DIR", help="A Hugging Face folder, owner/name on its hub, or word2vec's file.")
+    ],
     out: Annotated[str, typer.Option(help="Directory of the new run.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -24,6 +26,10 @@ def import_(
     made = import_model(source, out)
     if as_json:
         typer.echo(json.dumps(made))
+        return
+    if made["layout"] == "word2vec":
+        typer.echo(f"Imported {made['vocab_size']:,} vectors of {made['width']} numbers from {source} into {out}")
+        typer.echo(f"Try:  {first_use(made['use'], out)}")
         return
     size = f"{made['parameters'] / 1e6:.2f} M parameters"
     typer.echo(f"Imported {source} ({made['layout']}, {size}, {_about(made)}) into {out}")
@@ -46,19 +52,27 @@ def _about(made: dict[str, Any]) -> str:
 
 def export(
     run: Annotated[str, typer.Argument(help="The directory of the run.")],
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to make.")],
-    to: Annotated[str, typer.Option(help="hf: a folder for Hugging Face's transformers.")] = "hf",
+    folder: Annotated[str, typer.Argument(metavar="DIR|FILE", help="The folder to make, or the file of word vectors.")],
+    to: Annotated[
+        str, typer.Option(help="hf: a folder for Hugging Face's transformers. Of vectors: word2vec, word2vec-binary.")
+    ] = "hf",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Write a run for Hugging Face, with a certificate that it is the same model.
+    """Write a run for Hugging Face, with a certificate that it is the same model; or word vectors as a file.
 
     Example:  weft export runs/generate-book-1 book-hf --to hf
+
+    Example:  weft export runs/embed-book-1 vectors.txt --to word2vec
     """
     from weft.tasks.transfer import export_run
 
     certificate = export_run(run, folder, to=to)
     if as_json:
         typer.echo(json.dumps(certificate))
+        return
+    if "words" in certificate:
+        words, width = certificate["words"], certificate["width"]
+        typer.echo(f"Wrote {words:,} vectors of {width} numbers to {folder} ({certificate['format']}).")
         return
     auto, what = certificate["auto_class"], _listed(certificate["compared"])
     typer.echo(f"Exported {run} to {folder} as {certificate['architecture']}.")

@@ -14,7 +14,6 @@ import torch
 from weft import __version__
 from weft.errors import DataError
 
-
 BEST = "the weights that did best on what was held out"
 
 

@@ -12,8 +12,9 @@ from weft import __version__
 from weft.checkpoints import FORMAT, RunDirectory
 from weft.checkpoints.files import new_folder, write_json, write_tensors, write_text
 from weft.checkpoints.hugging_face import HuggingFaceFolder, fetch, is_remote_name, write_folder
+from weft.checkpoints.word_vector_file import is_word_vector_file
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models import BERTConfig, ModelConfig, layout_for
+from weft.models import BERTConfig, ModelConfig, Word2VecConfig, layout_for
 from weft.models.bert import ClassesConfig
 from weft.models.pictures import PictureConfig
 from weft.models.preprocessing import PREPROCESSOR, Preprocessing, preprocessing_settings
@@ -32,6 +33,10 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
     The run is there whole or not at all: everything is read and checked before anything is written.
     """
     RunDirectory(out).check_free()
+    if Path(source).is_file() and is_word_vector_file(Path(source)):
+        from weft.tasks.word_transfer import import_vectors
+
+        return import_vectors(Path(source), Path(out))
     path = fetch(str(source)) if is_remote_name(str(source)) else Path(source)
     if not path.is_dir():
         raise DataError(
@@ -139,8 +144,13 @@ def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[
 
     The first layout that can say the model exactly is taken. The folder is there, proven, or not at all.
     """
-    if to != "hf":
-        raise ConfigError(f"--to {to}", expected="hf: a folder for Hugging Face's transformers")
+    if to not in ("hf", "word2vec", "word2vec-binary"):
+        raise ConfigError(f"--to {to}", expected="hf: a folder for transformers; or word2vec, word2vec-binary")
+    vectors = isinstance(Run(path).model_config, Word2VecConfig)
+    if vectors or to != "hf":
+        from weft.tasks.word_transfer import export_vectors
+
+        return export_vectors(Run(path), target, to=to)
     target = Path(target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{target} is there already", expected="a new folder", advice="choose another name")
