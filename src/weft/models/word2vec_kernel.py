@@ -2,7 +2,7 @@
 `weft.objectives.word_vectors` says, one example after another, each with the weights that the last one left.
 
 numba compiles it at its first use and keeps the result on disk; it holds no lock of Python, so threads work on the same
-matrices at once, without waiting for each other (Recht et al. 2011, "Hogwild!"). Rows begin on cache lines (`lined_up`),
+matrices at once without waiting for each other (Recht et al. 2011, "Hogwild!"). Rows begin on cache lines (`lined_up`),
 the inner loops are vectorised, and the loss needs one logarithm for hundreds of examples: the factors 1 + e^−|s| are
 multiplied up first. Import this file only where numba is installed.
 """
