@@ -3,11 +3,11 @@
 python benchmarks/word2vec.py [TEXT]                one JSON line each for cbow and skipgram, in words per second
 python benchmarks/word2vec.py quality [TEXT]        means of 3 seeds: Spearman on WordSim-353, accuracy on analogies
 
-TEXT is a file of words with spaces between them, by default the first 10 MB of text8 from $WEFT_DATA. The same settings:
-width 100, window 5, 5 negatives, sample 1e-3, words that occur 5 times, 2 threads; 5 epochs for the quality, each program
-with its own learning rate (for cbow ours is 0.1, because the error is divided among the context as the derivative says).
-Speed is that of reading the text once when it is in memory: as lists of words there, as ids here, which is the form that
-each of the two asks for. Making these is in neither.
+TEXT is a file of words with spaces between them, by default the first 10 MB of text8 in $WEFT_DATA. Settings are the
+same: width 100, window 5, 5 negatives, sample 1e-3, words that occur 5 times, 2 threads; for the quality 5 epochs, each
+with the learning rate that it has by default (cbow: 0.1 here, where the error is divided among the words around, as the
+derivative says; 0.025 there, where it is not). Speed is that of reading a text once that is in memory as each of the
+two wants it: lists of words there, ids here. Making these is in neither.
 """
 
 from __future__ import annotations

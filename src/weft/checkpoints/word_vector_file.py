@@ -124,7 +124,8 @@ def _text_rows(path: Path, data: mmap.mmap, begin: int, count: int, width: int) 
                 raise _cut(path, number, count)
         cells = data[place : min(end, place + longest)].rstrip(b" \r").split(b" ")
         try:
-            vector = np.array([float(cell) for cell in cells[1:]], dtype=np.float32)
+            with np.errstate(over="ignore"):  # what is too large is not finite, which is told
+                vector = np.array([float(cell) for cell in cells[1:]]).astype(np.float32)
         except ValueError:
             vector = np.empty(0, dtype=np.float32)
         if len(vector) != width:

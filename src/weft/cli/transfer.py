@@ -54,8 +54,9 @@ def export(
     run: Annotated[str, typer.Argument(help="The directory of the run.")],
     folder: Annotated[str, typer.Argument(metavar="DIR|FILE", help="The folder to make, or the file of word vectors.")],
     to: Annotated[
-        str, typer.Option(help="hf: a folder for Hugging Face's transformers. Of vectors: word2vec, word2vec-binary.")
-    ] = "hf",
+        str | None,
+        typer.Option(help="hf: a folder for Hugging Face's transformers. Of vectors: word2vec, word2vec-binary."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Write a run for Hugging Face, with a certificate that it is the same model; or word vectors as a file.

@@ -37,6 +37,8 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
         from weft.tasks.word_transfer import import_vectors
 
         return import_vectors(Path(source), Path(out))
+    if Path(source).is_file():
+        raise DataError(f"{source} is a file", expected="a Hugging Face folder, or vectors as word2vec writes them")
     path = fetch(str(source)) if is_remote_name(str(source)) else Path(source)
     if not path.is_dir():
         raise DataError(
@@ -139,18 +141,17 @@ def _picture_notes(folder: HuggingFaceFolder, config: PictureConfig) -> list[str
     return notes
 
 
-def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[str, Any]:
+def export_run(path: str | Path, target: str | Path, *, to: str | None = None) -> dict[str, Any]:
     """Write a run as a folder that transformers' `Auto…` classes open; gives its certificate.
 
     The first layout that can say the model exactly is taken. The folder is there, proven, or not at all.
     """
-    if to not in ("hf", "word2vec", "word2vec-binary"):
+    if to not in (None, "hf", "word2vec", "word2vec-binary"):
         raise ConfigError(f"--to {to}", expected="hf: a folder for transformers; or word2vec, word2vec-binary")
-    vectors = isinstance(Run(path).model_config, Word2VecConfig)
-    if vectors or to != "hf":
+    if to in ("word2vec", "word2vec-binary") or isinstance(Run(path).model_config, Word2VecConfig):
         from weft.tasks.word_transfer import export_vectors
 
-        return export_vectors(Run(path), target, to=to)
+        return export_vectors(Run(path), target, to=to or "word2vec")
     target = Path(target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{target} is there already", expected="a new folder", advice="choose another name")
