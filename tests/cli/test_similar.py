@@ -103,7 +103,8 @@ def test_evaluate_measures_pairs_of_words(folder):
 
 def test_evaluate_counts_right_analogies(folder):
     (folder / "questions.txt").write_text(
-        ": capitals\nFrance Paris Spain Madrid\nfrance paris italy cheese\n: others\nspain madrid france paris\na b c d\n"
+        ": capitals\nFrance Paris Spain Madrid\nfrance paris italy cheese\n"
+        ": others\nspain madrid france paris\na b c d\n"
     )
     told = json.loads(here("evaluate", "run", "questions.txt", "--json", cwd=folder).stdout)
     assert told["accuracy"] == pytest.approx(2 / 3) and (told["questions"], told["known_questions"]) == (4, 3)
