@@ -1,7 +1,7 @@
 """BLEU against the length of the source: one vector, a look back at every word, and the Transformer, on the same pairs.
 
     python benchmarks/bottleneck.py demo [--minutes 5]                       names of numbers
-    python benchmarks/bottleneck.py MULTI30K [--minutes 30] [--to de]        train, val, test_2016_flickr in .en and .de,
+    python benchmarks/bottleneck.py MULTI30K [--minutes 30] [--to de]        train, val, test_2016_flickr in .en, .de,
                                                                              as they are or compressed (.gz)
 
 Sentences of such data are short. To see what length does, each text here is one to MOST consecutive pairs joined, the

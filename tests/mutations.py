@@ -75,6 +75,9 @@ TESTS = {
     "counts": ["tests/models/test_ngram.py"],
     "arpa": ["tests/models/test_arpa.py"],
     "counted": ["tests/training/test_counts.py"],
+    "vectors": ["tests/models/test_word2vec.py"],
+    "vector files": ["tests/checkpoints/test_word_vector_file.py", "tests/cli/test_similar.py"],
+    "embed": ["tests/training/test_embed.py", "-m", "not slow"],
 }
 
 
@@ -113,11 +116,12 @@ def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) ->
     return Mutant(f"{group}: {name}", file, old, new, package, suite)
 
 
-reading, translating, looking, seeing, recurring = (
-    partial(grouped, group) for group in ("reading", "translating", "looking", "seeing", "recurring")
+reading, translating, looking, seeing = (
+    partial(grouped, group) for group in ("reading", "translating", "looking", "seeing")
 )
-cutting, bagging = (partial(grouped, group) for group in ("cutting", "bagging"))
-counting = partial(grouped, "counting")
+recurring, vectors, cutting, bagging, counting = (
+    partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
+)
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -440,6 +444,27 @@ MUTANTS = [
     counting("a count model is trained further", "tasks/job.py", "if job.find is not None and checkpoint.step == job.most:", "if False:", "counted"),
     counting("a count model is begun from", "tasks/generate.py", "if not run.model_config.learned_in_steps:", "if False:", "counted"),
     counting("all tables are float32", "models/ngram.py", "return {name: tensor.clone() for name, tensor in tensors.items()}", "return super().as_used(tensors)", "counted"),
+    vectors("a mean is not divided back", "models/word2vec_kernel.py", '            error[k] *= share\n', '            error[k] *= UNIT\n', "vectors"),
+    vectors("the right word is pushed away", "models/word2vec_kernel.py", 'slopes[t] = rate * (small * chance', 'slopes[t] = -rate * (small * chance', "vectors"),
+    vectors("a negative is the right word", "models/word2vec_kernel.py", '        if word != center:\n', '        if True:\n', "vectors"),
+    vectors("a word drawn twice moves twice", "models/word2vec_kernel.py", '            error[k] += slope * output[row, k]\n', '            error[k] += slope * output[row, k]\n            output[row, k] += slope * hidden[k]\n        slopes[t] = ZERO\n', "vectors"),
+    vectors("documents see each other", "models/word2vec_kernel.py", '            start = count\n', '            start = 0\n', "vectors"),
+    vectors("every window is whole", "models/word2vec_kernel.py", '        first, last = max(left[p], p - reach), min(right[p], p + reach)', '        first, last = max(left[p], p - window), min(right[p], p + window)', "vectors"),
+    vectors("pairs share their draws", "models/word2vec_kernel.py", '(p * (2 * window + 1) + q - p + window)', '(p * (2 * window) + q - p + window)', "vectors"),
+    vectors("the loss forgets a factor", "models/word2vec_kernel.py", '            loss += np.log(product)\n            product = 1.0\n        examples += 1\n    return', '            product = 1.0\n        examples += 1\n    return', "vectors"),
+    vectors("plain power", "models/word2vec_examples.py", 'counts.astype(np.float64) ** config.power', 'counts.astype(np.float64)', "vectors"),
+    vectors("the paper's rule of passing over", "models/word2vec_examples.py", '(np.sqrt(excess) + 1) / excess', 'np.sqrt(excess) / excess', "vectors"),
+    vectors("a block has always the same draws", "models/word2vec_examples.py", 'return mixed(self.seed, block)', 'return mixed(self.seed, 0)', "embed"),
+    vectors("the best guess is kept", "training/word_vectors.py", 'progress.best, progress.goal = math.inf, -math.inf', 'pass', "embed"),
+    vectors("each step begins the text anew", "training/word_vectors.py", 'range(step * batch, (step + 1) * batch)', 'range(batch)', "embed"),
+    vectors("the rate does not fall", "training/word_vectors.py", 'max(FLOOR, self.schedule.factor(step))', '1.0', "embed"),
+    vectors("spaces make other words", "tasks/word_list.py", '.removeprefix(" ")', '', "embed"),
+    vectors("rows of tokens are mixed up", "tasks/start.py", 'rows[known])]', 'rows[known][::-1].copy())]', "embed"),
+    vectors("the asked word is its own neighbour", "tasks/word_vectors.py", 'scores[list(left_out)] = -np.inf', 'pass', "vector files"),
+    vectors("an analogy is turned round", "tasks/word_vectors.py", 'return self._nearest(second - first + third,', 'return self._nearest(first - second + third,', "vector files"),
+    vectors("sizes are not checked", "checkpoints/word_vector_file.py", 'if len(data) - begin < least:', 'if False:', "vector files"),
+    vectors("words may come twice", "checkpoints/word_vector_file.py", 'if word in places:', 'if False:', "vector files"),
+    vectors("text loses digits", "checkpoints/word_vector_file.py", '{value:.9g}', '{value:.6g}', "vector files"),
 ]  # fmt: skip
 
 

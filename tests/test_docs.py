@@ -66,6 +66,8 @@ def test_snippets_run(page, desk, monkeypatch):
         quick("generate", "book.txt", out="runs/book")
     if 'load("runs/flowers")' in page.read_text(encoding="utf-8"):
         training_setup.here(*picture_setup.picture_words("flowers", "runs/flowers", 2), cwd=desk)
+    if 'load("runs/vectors")' in page.read_text(encoding="utf-8"):
+        training_setup.here("train", "embed", "book.txt", "--steps", "2", "--out", "runs/vectors", cwd=desk)
     put_bert(page, desk)
     put_marian(page, desk)
     with menu_as_it_was():
@@ -107,7 +109,7 @@ def small(words):
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
-    if PICTURES & set(words) or any(map(COUNTED.search, words)):
+    if PICTURES & set(words) or "embed" in words or any(map(COUNTED.search, words)):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
     if RECURRENT & set(words):

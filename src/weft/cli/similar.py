@@ -68,7 +68,8 @@ def analogy(
             asked = line.split()
             if len(asked) != 3:
                 raise ConfigError(f"{len(asked)} words: {line.strip()[:60]!r}", expected="three: france paris italy")
-            found = vectors.analogy(*asked, top=top)
+            a, b, c = asked
+            found = vectors.analogy(a, b, c, top)
             about = f"{asked[0]} is to {asked[1]} as {asked[2]} is to"
             file.write(_told({"word": about} if not as_json else {"analogy": asked}, found, as_json=as_json))
 

@@ -11,7 +11,10 @@ import typer
 
 def import_(
     source: Annotated[
-        str, typer.Argument(metavar="HF_DIR", help="A Hugging Face folder, owner/name on its hub, or FILE.arpa.")
+        str,
+        typer.Argument(
+            metavar="HF_DIR|FILE", help="A Hugging Face folder, owner/name on its hub, FILE.arpa, or word2vec's file."
+        ),
     ],
     out: Annotated[str, typer.Option(help="Directory of the new run.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
@@ -26,6 +29,10 @@ def import_(
     made = import_model(source, out)
     if as_json:
         typer.echo(json.dumps(made))
+        return
+    if made["layout"] == "word2vec":
+        typer.echo(f"Imported {made['vocab_size']:,} vectors of {made['width']} numbers from {source} into {out}")
+        typer.echo(f"Try:  {first_use(made['use'], out)}")
         return
     size = f"{made['parameters'] / 1e6:.2f} M parameters"
     typer.echo(f"Imported {source} ({made['layout']}, {size}, {_about(made)}) into {out}")
@@ -48,15 +55,21 @@ def _about(made: dict[str, Any]) -> str:
 
 def export(
     run: Annotated[str, typer.Argument(help="The directory of the run.")],
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder or file to make.")],
+    folder: Annotated[str, typer.Argument(metavar="DIR|FILE", help="The folder or file to make.")],
     to: Annotated[
-        str, typer.Option(help="hf: a folder for Hugging Face's transformers; arpa: a file of n-grams.")
-    ] = "hf",
+        str | None,
+        typer.Option(
+            help="hf: a folder for Hugging Face's transformers; arpa: n-grams; word2vec or word2vec-binary: vectors of"
+            " words. By default what suits the model."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Write a run for Hugging Face, with a certificate that it is the same model; or n-grams for KenLM and others.
+    """Write a run for Hugging Face, with a certificate that it is the same model; n-grams for KenLM; or word vectors.
 
     Example:  weft export runs/generate-book-1 book-hf --to hf
+
+    Example:  weft export runs/embed-book-1 vectors.txt --to word2vec
     """
     from weft.tasks.transfer import export_run
 
@@ -64,12 +77,16 @@ def export(
     if as_json:
         typer.echo(json.dumps(certificate))
         return
-    if to == "arpa":
+    if "ngrams" in certificate:
         ngrams = ", ".join(f"{count:,}" for count in certificate["ngrams"])
         typer.echo(f"Exported {run} to {folder}: {ngrams} n-grams of 1 … {certificate['order']} tokens.")
         typer.echo(f"Read again, logarithms differ by at most {certificate['difference']:.2g}.")
         if certificate["tokenizer"]:
             typer.echo(f"How text becomes these tokens: {certificate['tokenizer']}")
+        return
+    if "words" in certificate:
+        words, width = certificate["words"], certificate["width"]
+        typer.echo(f"Wrote {words:,} vectors of {width} numbers to {folder} ({certificate['format']}).")
         return
     auto, what = certificate["auto_class"], _listed(certificate["compared"])
     typer.echo(f"Exported {run} to {folder} as {certificate['architecture']}.")

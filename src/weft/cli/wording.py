@@ -83,8 +83,8 @@ def _vectors(plan: Plan) -> Iterator[str]:
     against = f"against {plan['negative']} others" if plan["negative"] else "against all others"
     time_words = f", planned for {plan['minutes']:g} minutes" if plan["minutes"] else ""
     yield (
-        f"Model: {plan['model']}, vectors of {plan['width']} numbers for {plan['vocab_size']:,} words, guessed {against} "
-        f"within {plan['window']} words; about {plan['memory'] / 2**20:,.0f} MB."
+        f"Model: {plan['model']}, vectors of {plan['width']} numbers for {plan['vocab_size']:,} words, guessed "
+        f"{against} within {plan['window']} words; about {plan['memory'] / 2**20:,.0f} MB."
     )
     same = "the same bytes each time" if plan["threads"] == 1 else "for the same bytes each time: --threads 1"
     threads = "1 thread" if plan["threads"] == 1 else f"{plan['threads']} threads"

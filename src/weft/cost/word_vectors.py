@@ -9,7 +9,7 @@ from weft.models.word2vec import SkipGramConfig, Word2VecConfig
 @cost_of.register
 def word_vector_cost(config: Word2VecConfig, *, batch: int, length: int, optimizer_copies: float = 0.0) -> Cost:
     """A guess is compared with 1 + negative words, or with all: score, error and step cost 2·width each. On average
-    window + 1 words are around; skip-gram guesses once for each. Weights are changed in place; a checkpoint copies them.
+    window + 1 words are around; skip-gram guesses once for each. Weights change in place; a checkpoint copies them.
     """
     parameters = 2 * config.vocab_size * config.width
     compared = 1 + config.negative if config.negative else config.vocab_size

@@ -2,9 +2,9 @@
 `weft.objectives.word_vectors` says, one example after another, each with the weights that the last one left.
 
 numba compiles it at its first use and keeps the result on disk; it holds no lock of Python, so threads work on the same
-matrices at once, without waiting for each other (Recht et al. 2011, "Hogwild!"). Rows are as long as a cache line
-divides (`padded`), the inner loops are vectorised, and the loss needs one logarithm for hundreds of examples: the factors
-1 + e^−|s| are multiplied up first. Import this file only where numba is installed.
+matrices at once without waiting for each other (Recht et al. 2011, "Hogwild!"). Rows begin on cache lines (`lined_up`),
+the inner loops are vectorised, and the loss needs one logarithm for hundreds of examples: the factors 1 + e^−|s| are
+multiplied up first. Import this file only where numba is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LARGE = 1e200  # a product of factors up to here; one example more does not ove
 ZERO, UNIT = np.float32(0), np.float32(1)
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**OPTIONS)
 def _mixed(base, number):  # type: ignore[no-untyped-def]
     z = base + (number + _ONE) * _GOLDEN
     z = (z ^ (z >> _30)) * _FIRST
@@ -41,12 +41,12 @@ def _mixed(base, number):  # type: ignore[no-untyped-def]
     return z ^ (z >> _31)
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**OPTIONS)
 def _scaled(bits, size):  # type: ignore[no-untyped-def]
     return np.int64(((bits >> _HALF) * np.uint64(size)) >> _HALF)
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**OPTIONS)
 def _stay(words, kept, base, stays, left, right):  # type: ignore[no-untyped-def]
     """The words that are not passed over, and for each the first and the last place of its document."""
     count = start = 0
@@ -66,7 +66,7 @@ def _stay(words, kept, base, stays, left, right):  # type: ignore[no-untyped-def
     return count
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**OPTIONS)
 def _draw(base, first, negative, table, center, words):  # type: ignore[no-untyped-def]
     """The right word and the negatives that are not the right word; how many they are."""
     words[0] = center
@@ -81,7 +81,7 @@ def _draw(base, first, negative, table, center, words):  # type: ignore[no-untyp
     return count
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**OPTIONS)
 def _learn(hidden, error, output, words, count, rate, slopes):  # type: ignore[no-untyped-def]
     """One example: all scores first, then the steps of the guessed words. `error` is the step of what they were
     guessed from. Gives the two parts of the loss: a sum and a product."""
@@ -117,7 +117,7 @@ def _learn(hidden, error, output, words, count, rate, slopes):  # type: ignore[n
     return total, product
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**OPTIONS)
 def cbow(words, input, output, kept, table, window, negative, rate, base):  # type: ignore[no-untyped-def]
     """Learn a block of words; gives the summed loss and how many examples there were."""
     size, width = len(words), input.shape[1]
@@ -158,7 +158,7 @@ def cbow(words, input, output, kept, table, window, negative, rate, base):  # ty
     return loss + np.log(product), examples
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**OPTIONS)
 def skipgram(words, input, output, kept, table, window, negative, rate, base):  # type: ignore[no-untyped-def]
     """The same; the place of a context word decides which draws are its own."""
     size, width = len(words), input.shape[1]

@@ -286,7 +286,7 @@ def _plan(request: Request, texts: Texts, tokenizer_config: TokenizerConfig, sta
     if start is not None:
         family, fields = str(start.model.kind), {"width": start.model.width}  # type: ignore[attr-defined]
     model = request.apply("model", ModelConfig.pick({"kind": family, **fields, "vocab_size": len(words)}))
-    assert isinstance(model, Word2VecConfig) and data.length is not None
+    assert isinstance(model, Word2VecConfig) and isinstance(data, EmbedDataConfig) and data.length is not None
     if model.vocab_size != len(words) or (isinstance(start, WordStart) and model.width != start.width):
         raise ConfigError("another model.vocab_size or width", expected=f"{len(words)} words, and the width it has")
     per_epoch = -(-tokens // data.length)

@@ -14,7 +14,7 @@ from weft.checkpoints import RunDirectory
 from weft.data import Windows
 from weft.errors import ConfigError, UnsupportedError
 from weft.generation import GenerationConfig, generate
-from weft.models import ModelConfig, preset
+from weft.models import ModelConfig, Word2VecConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
 from weft.tasks.evaluation import evaluate_text
@@ -26,7 +26,7 @@ from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sizes import rung_for, sizes_of
 from weft.tasks.sources import DataConfig, check_unchanged, read_source
-from weft.tasks.start import GENTLE, LENGTH, Start
+from weft.tasks.start import GENTLE, LENGTH, Start, WordStart
 from weft.tasks.task import Prepared, Task
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
@@ -68,6 +68,8 @@ class Generate(Task):
             )
 
     def check_start(self, run: Run) -> None:
+        if isinstance(run.model_config, Word2VecConfig):  # word vectors are a beginning too
+            return
         run.check_writes()
         if not run.model_config.learned_in_steps:
             raise UnsupportedError(
@@ -215,19 +217,23 @@ def _plan(
     speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
     sizes = task.sizes(speed * 60 * (minutes or MINUTES), texts)
     data = texts.source.config
-    if start is None:
+    fresh = start is None or isinstance(start, WordStart)  # but for its table of tokens
+    if fresh:
         family, fields = preset(request.model or task.family)
         model = ModelConfig.pick({"kind": family, **fields, "vocab_size": texts.tokenizer.vocab_size})
-        model = request.apply("model", model.override({} if fields else sizes.model))
+        planned = {**sizes.model} | (start.sizes if isinstance(start, WordStart) else {})
+        model = request.apply("model", model.override({} if fields else planned))
     else:
+        assert start is not None
         model = request.apply("model", start.model)
-        start.build(model)  # refuses settings that its weights do not fit
         data = data.override({"length": data.length or LENGTH})
+    if start is not None:
+        start.build(model)  # refuses settings that its weights do not fit
     if model.context is None and data.length is None:
         data = data.override({"length": sizes.length})
     longest = model.context or sizes.length
     batch = max(1, sizes.step_tokens // min(longest, data.length or longest))
-    training = planning.first_training(request, batch, ranks, minutes, sizes.learning if start is None else GENTLE)
+    training = planning.first_training(request, batch, ranks, minutes, sizes.learning if fresh else GENTLE)
     training = planning.sharded_if_needed(training, model, ranks)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from weft.models.pictures import PictureConfig
 from weft.tasks.picture_data import PictureDataConfig
 from weft.tasks.picture_form import form_of, preprocessing_of
 from weft.tasks.word_list import WordList, words_of
-from weft.text import Tokenizer
+from weft.text import Tokenizer, tokenizer_of_words
 from weft.training import AdamWConfig
 
 if TYPE_CHECKING:
@@ -82,9 +83,20 @@ class WordStart(Start):
 
     words: WordList | None = None
 
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The run's own; vectors from elsewhere come without, and their words make one."""
+        return self.own_tokenizer or tokenizer_of_words(self.list.words)
+
     @property
     def width(self) -> int:
         return int(self.weights["input.weight"].shape[1])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Fields of a model with such a table: the width, and heads that divide it into even parts."""
+        heads = next(heads for heads in (8, 6, 5, 4, 3, 2, 1) if self.width % (2 * heads) == 0 or heads == 1)
+        return {"width": self.width, "attention.heads": heads}
 
     @property
     def list(self) -> WordList:

@@ -12,8 +12,9 @@ from weft import __version__
 from weft.checkpoints import FORMAT, RunDirectory
 from weft.checkpoints.files import new_folder, write_json, write_tensors, write_text
 from weft.checkpoints.hugging_face import HuggingFaceFolder, fetch, is_remote_name, write_folder
-from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models import BERTConfig, ModelConfig, layout_for
+from weft.checkpoints.word_vector_file import is_word_vector_file
+from weft.errors import ConfigError, DataError, UnsupportedError, did_you_mean
+from weft.models import BERTConfig, ModelConfig, NGramConfig, Word2VecConfig, layout_for
 from weft.models.bert import ClassesConfig
 from weft.models.pictures import PictureConfig
 from weft.models.preprocessing import PREPROCESSOR, Preprocessing, preprocessing_settings
@@ -25,18 +26,18 @@ from weft.tasks.run import Run
 from weft.tasks.translating import THOROUGH
 from weft.text.hugging_face import lacking_pieces
 
+FORMATS = ("hf", "arpa", "word2vec", "word2vec-binary")
+
 
 def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
-    """Make a run directory of a Hugging Face folder, of `owner/name` on its hub, or of an ARPA file; says what was
-    found.
+    """Make a run directory of a Hugging Face folder, of `owner/name` on its hub, of an ARPA file, or of vectors as
+    word2vec writes them; says what was found.
 
     The run is there whole or not at all: everything is read and checked before anything is written.
     """
     RunDirectory(out).check_free()
     if Path(source).is_file():
-        from weft.tasks.arpa import import_arpa
-
-        return import_arpa(Path(source), out)
+        return _import_file(Path(source), Path(out))
     path = fetch(str(source)) if is_remote_name(str(source)) else Path(source)
     if not path.is_dir():
         raise DataError(
@@ -139,18 +140,44 @@ def _picture_notes(folder: HuggingFaceFolder, config: PictureConfig) -> list[str
     return notes
 
 
-def export_run(path: str | Path, target: str | Path, *, to: str = "hf") -> dict[str, Any]:
-    """Write a run as a folder that transformers' `Auto…` classes open; gives its certificate.
+def _import_file(source: Path, out: Path) -> dict[str, Any]:
+    """Which format it is in, its content says."""
+    if is_word_vector_file(source):
+        from weft.tasks.word_transfer import import_vectors
 
-    The first layout that can say the model exactly is taken. The folder is there, proven, or not at all.
-    """
+        return import_vectors(source, out)
+    from weft.tasks.arpa import import_arpa
+
+    return import_arpa(source, out)
+
+
+def export_run(path: str | Path, target: str | Path, *, to: str | None = None) -> dict[str, Any]:
+    """Write a run as other programs read it, by default in the format that its family has; gives its certificate."""
+    if to is not None and to not in FORMATS:
+        raise ConfigError(f"--to {to}", expected=f"one of {', '.join(FORMATS)}", advice=did_you_mean(to, FORMATS))
+    to = to or _usual_format(Run(path).model_config)
     if to == "arpa":
         from weft.tasks.arpa import export_arpa
 
         return export_arpa(path, target)
     if to != "hf":
-        raise ConfigError(f"--to {to}", expected="hf: a folder for Hugging Face's transformers, or arpa: n-grams")
-    target = Path(target)
+        from weft.tasks.word_transfer import export_vectors
+
+        return export_vectors(Run(path), target, to=to)
+    return _export_folder(path, Path(target))
+
+
+def _usual_format(config: ModelConfig) -> str:
+    if isinstance(config, NGramConfig):
+        return "arpa"
+    return "word2vec" if isinstance(config, Word2VecConfig) else "hf"
+
+
+def _export_folder(path: str | Path, target: Path) -> dict[str, Any]:
+    """A folder that transformers' `Auto…` classes open.
+
+    The first layout that can say the model exactly is taken. The folder is there, proven, or not at all.
+    """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{target} is there already", expected="a new folder", advice="choose another name")
     run = Run(path)

@@ -1,4 +1,4 @@
-"""The words of a run of word vectors: which there are, how often each occurs, and which tokens of a text are which word.
+"""The words of a run of word vectors: which there are, how often each occurs, and which tokens of a text they are.
 
 A tokenizer keeps the space before a word, and all marks; here a word is a word, wherever it stands.
 """

@@ -12,7 +12,7 @@ from weft.text.spelling import END
 from weft.text.tokenizer import Tokenizer
 from weft.text.unigram import UnigramConfig
 from weft.text.wordpiece import WordPieceConfig
-from weft.text.words import WordsConfig
+from weft.text.words import WordsConfig, tokenizer_of_words
 
 __all__ = [
     "END",
@@ -29,4 +29,5 @@ __all__ = [
     "WordsConfig",
     "demo_text",
     "find_documents",
+    "tokenizer_of_words",
 ]

@@ -6,6 +6,7 @@ out, so that a model meets spelled words while it trains, and not for the first 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import tokenizers
@@ -47,9 +48,24 @@ class WordsConfig(TokenizerConfig, kind="words", aliases=("word",)):
         counter.train_from_iterator(for_the_engine(pieces, progress), trainer)
         ranks = counter.get_vocab()
         words = [word for word in sorted(ranks, key=ranks.__getitem__) if 1 < len(word) <= LONGEST_WORD]
-        tokens = [*BYTE_CHARACTERS, *words[: room_besides(special, self.vocab_size) - 256]]
-        vocabulary = {token: number for number, token in enumerate(tokens)}
-        engine = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
-        engine.pre_tokenizer = _splitter()
-        engine.decoder = decoders.ByteLevel()
-        return finished(engine, special)
+        return _with_words(words[: room_besides(special, self.vocab_size) - 256], special)
+
+
+def _with_words(words: Sequence[str], special: Sequence[str]) -> Tokenizer:
+    """A tokenizer for these words, which are written with the byte alphabet."""
+    vocabulary = {token: number for number, token in enumerate([*BYTE_CHARACTERS, *words])}
+    engine = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+    engine.pre_tokenizer = _splitter()
+    engine.decoder = decoders.ByteLevel()
+    return finished(engine, special)
+
+
+def tokenizer_of_words(words: Iterable[str]) -> Tokenizer:
+    """A tokenizer that knows exactly these words, each with and without a space before it."""
+    spelled = dict.fromkeys(
+        "".join(BYTE_CHARACTERS[value] for value in (space + word).encode())
+        for word in words
+        for space in (" ", "")
+        if re.fullmatch(r"\w+", word)
+    )
+    return _with_words([word for word in spelled if 1 < len(word) <= LONGEST_WORD], ())

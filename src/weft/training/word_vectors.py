@@ -1,5 +1,5 @@
-"""Training of word vectors: the same run as any other (steps, log, checkpoints, signals, a plan by the clock), but a step
-is some blocks of text, each learned word after word by whichever thread is free.
+"""Training of word vectors: a run like any other (steps, log, checkpoints, signals, a plan by the clock), but a step is
+some blocks of text, each learned word after word by whichever thread is free.
 
 Draws and learning rates follow from the number of the block, so with one thread the same run gives the same bytes, also
 after a kill. Several threads change the same matrices without waiting for each other (Recht et al. 2011, "Hogwild!"):
