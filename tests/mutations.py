@@ -69,6 +69,9 @@ TESTS = {
     "cutting": ["tests/cli/test_tokens.py"],
     "bags": ["tests/models/test_bag_of_words.py"],
     "bagging": ["tests/training/test_bag_of_words.py"],
+    "recurrent": ["tests/blocks/test_recurrent.py", "tests/models/test_rnn.py", "tests/data/test_lanes.py"],
+    "carried": ["tests/objectives/test_carried.py"],
+    "recurrent runs": ["tests/training/test_recurrent.py"],
 }
 PASSED, FAILED = 0, 1  # pytest's exit codes; a mutant that cannot even be imported proves nothing
 
@@ -104,8 +107,8 @@ def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) ->
     return Mutant(f"{group}: {name}", file, old, new, package, suite)
 
 
-reading, translating, looking, seeing = (
-    partial(grouped, group) for group in ("reading", "translating", "looking", "seeing")
+reading, translating, looking, seeing, recurring = (
+    partial(grouped, group) for group in ("reading", "translating", "looking", "seeing", "recurring")
 )
 cutting, bagging = (partial(grouped, group) for group in ("cutting", "bagging"))
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
@@ -374,6 +377,33 @@ MUTANTS = [
     bagging("tokens are dropped in use", "models/bag_of_words.py", "if self.training and self.config.dropout:", "if self.config.dropout:", "bags"),
     bagging("the bias is forgotten", "models/bag_of_words.py", "lengths=counts, axis=0) + last.bias", "lengths=counts, axis=0)", "bags"),
     bagging("pairs are planned as one text", "tasks/readers.py", 'paired={"pairs": True},', "paired={},", "bagging"),
+    recurring("padding is read", "blocks/recurrent.py", "if cache is None or lengths is None:", "if True:", "recurrent"),
+    recurring("a row without tokens changes", "blocks/recurrent.py", "torch.where(empty, kept, new)", "new", "recurrent"),
+    recurring("a state begins anew", "blocks/recurrent.py", "before = None if cache is None else", "before = None if True else",
+              "recurrent"),
+    recurring("the way back reads padding", "blocks/recurrent.py", "self.backwards(turned(x, lengths)), lengths)",
+              "self.backwards(turned(x, None)), None)", "recurrent"),
+    recurring("forget gate at another place", "blocks/recurrent.py", ".chunk(4)[1])", ".chunk(4)[0])", "recurrent"),
+    recurring("the GRU's gate turned round", "blocks/recurrent.py", "z * h + (1 - z) * n", "(1 - z) * h + z * n", "recurrent"),
+    recurring("the mean counts padding", "models/rnn.py", "states.masked_fill(outside, 0).sum(1)", "states.sum(1)", "recurrent"),
+    recurring("the last of both at one end", "models/rnn.py", "states[:, 0, half:]", "last[:, half:]", "recurrent"),
+    recurring("states of padding stay at its place", "models/rnn.py", ".scatter(1, back, states)", ".copy_(states)",
+              "recurrent"),
+    recurring("the first lane is warmed up", "models/rnn.py", "part.masked_fill(first, 0)", "part", "recurrent"),
+    recurring("a token counts twice", "models/rnn.py", "(places < asked)", "(places <= asked)", "recurrent"),
+    recurring("lanes begin at the same place", "data/lanes.py", "% len(self._row) for epoch", "% 1 for epoch", "recurrent"),
+    recurring("a stretch is skipped", "data/lanes.py", "(lanes * self.steps + places)", "(lanes * self.steps + places * 2)",
+              "recurrent"),
+    recurring("nothing is ever fresh", "data/lanes.py", "places == 0", "places < 0", "recurrent"),
+    recurring("the gradient crosses", "objectives/carried.py", "part.detach() for part", "part for part", "carried"),
+    recurring("an epoch goes on from the last", "objectives/carried.py", ".masked_fill(batch.fresh[:, None], 0)", "",
+              "carried"),
+    recurring("lanes exchange their states", "objectives/carried.py", "table[lanes] = part", "table[lanes.flip(0)] = part",
+              "carried"),
+    recurring("the state is not saved", "training/resume.py", 'tensors["carried"] = carried', "pass", "recurrent runs"),
+    recurring("the state is not taken up", "training/resume.py", "trainer.carried.load(placed)", "pass", "recurrent runs"),
+    recurring("the trainer knows of no state", "tasks/job.py", "trainer.carried = job.carried", "trainer.carried = None",
+              "recurrent runs"),
 ]  # fmt: skip
 
 

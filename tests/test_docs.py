@@ -94,7 +94,9 @@ SMALL += [
 ]
 
 
+RECURRENT = {"rnn", "gru", "lstm", "lstm,gpt"}
 PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
+SIZELESS = {"bag-of-words"}  # models without layers
 
 
 def small(words):
@@ -104,9 +106,11 @@ def small(words):
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
-    if PICTURES & set(words):
+    if (PICTURES | SIZELESS) & set(words):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
+    if RECURRENT & set(words):
+        sizes = SMALL[:-4]  # there is no longest text, and there are no heads
     return [*kept[:1], *sizes, *kept[1:]]
 
 

@@ -15,7 +15,7 @@ from weft.objectives import CarriedLoss, StretchBatch
 from weft.tasks.generate import Generate, GenerateConfig, Reading, Sizes
 from weft.tasks.preparation import Texts
 from weft.tasks.start import LENGTH
-from weft.training import AdamWConfig
+from weft.training import MuonConfig
 from weft.training.resume import Carried
 
 STRETCHES = 4  # that a lane has at least, so that there is something to carry
@@ -36,17 +36,20 @@ class GenerateRecurrent(Generate):
         length = max(1, min(length, tokens // STRETCHES))
         lanes = max(1, min(lanes, tokens // (STRETCHES * length)))
         fields = {"width": width, "depth": depth, "dropout": dropout}
-        rate = 1.5 / width  # the best of a few, at widths of 128 and 256
-        return Sizes(fields, length, lanes * length, {"optimizer": AdamWConfig(learning_rate=rate, weight_decay=0.0)})
+        return Sizes(fields, length, lanes * length, LEARNING)
 
 
 LADDER = (  # operations of training, then width, depth, tokens of a stretch, lanes, dropout
     (4e12, 128, 1, 64, 16, 0.0),
-    (2e13, 192, 1, 64, 16, 0.0),
-    (8e13, 256, 2, 64, 32, 0.0),
+    (2e13, 256, 1, 64, 16, 0.0),
+    (8e13, 256, 1, 64, 32, 0.0),
     (3e14, 384, 2, 64, 32, 0.1),
-    (1e30, 512, 2, 128, 32, 0.2),
+    (3e15, 512, 2, 128, 32, 0.2),
+    (1e30, 1024, 2, 128, 32, 0.3),
 )
+# Characters of Shakespeare, a layer of width 256, 200 steps of 32 lanes, held out: AdamW 2.00 nats (the best of five
+# rates), Muon 1.93, Muon with each gate as a matrix of its own 1.82, in two thirds more time.
+LEARNING = {"optimizer": MuonConfig(learning_rate=0.03, embedding_rate=0.05)}
 
 
 @dataclass

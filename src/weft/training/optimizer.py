@@ -168,12 +168,14 @@ class MuonConfig(OptimizerConfig, kind="muon"):
 
 def _heads_of(model: nn.Module) -> dict[Tensor, int]:
     """How many heads the rows (+) or columns (−) of a map belong to. Each head is a map of its own, and
-    orthogonalising small matrices is cheap."""
+    orthogonalising small matrices is cheap. The gates of a recurrent layer are maps of their own too."""
     heads: dict[Tensor, int] = {}
     for module in model.modules():
         if isinstance(module, Attention):
             heads |= {module.query.weight: module.heads, module.output.weight: -module.heads}
             heads |= {module.key.weight: module.kv_heads, module.value.weight: module.kv_heads}
+        elif isinstance(module, nn.RNNBase):
+            heads |= {p: len(p) // module.hidden_size for p in module.parameters() if p.dim() == 2}
     return heads
 
 
