@@ -100,6 +100,7 @@ SMALL += [
 RECURRENT = {"rnn", "gru", "lstm", "lstm,gpt"}
 COUNTED = re.compile(r"\w+gram\b")  # models that have no sizes but their order
 PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
+SIZELESS = {"bag-of-words"}  # models without layers
 
 
 def small(words):
@@ -109,7 +110,7 @@ def small(words):
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
-    if PICTURES & set(words) or "embed" in words or any(map(COUNTED.search, words)):
+    if (PICTURES | SIZELESS | {"embed"}) & set(words) or any(map(COUNTED.search, words)):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
     if RECURRENT & set(words):
