@@ -94,6 +94,7 @@ SMALL += [
 ]
 
 
+RECURRENT = re.compile(r"\b(seq2seq|bahdanau)\b")  # words of a command that trains models without heads
 PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
 
 
@@ -106,7 +107,8 @@ def small(words):
         return kept if kept == words else [*kept, "--steps", "2"]
     if PICTURES & set(words):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
-    sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
+    headless = SMALL[:-2] if any(RECURRENT.search(word) for word in words) else SMALL
+    sizes = SMALL[:2] if "--from" in words else headless  # what it starts from has its sizes already
     return [*kept[:1], *sizes, *kept[1:]]
 
 
@@ -162,7 +164,14 @@ def put_marian(page, desk):
 TYPED = [p for p in PAGES if blocks(p, "console")]
 SLOW = {
     f"{name}.md"
-    for name in ["write-with-a-model", "translate", "fill-in-words", "classify-pictures", "to-and-from-hugging-face"]
+    for name in [
+        "write-with-a-model",
+        "translate",
+        "fill-in-words",
+        "classify-pictures",
+        "to-and-from-hugging-face",
+        "bottleneck",
+    ]
 }
 
 
