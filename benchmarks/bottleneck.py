@@ -1,8 +1,8 @@
 """BLEU against the length of the source: one vector, a look back at every word, and the Transformer, on the same pairs.
 
-    python benchmarks/bottleneck.py demo [--minutes 5]                       names of numbers
-    python benchmarks/bottleneck.py MULTI30K [--minutes 30] [--to de]        train, val, test_2016_flickr in .en, .de,
-                                                                             as they are or compressed (.gz)
+    python benchmarks/bottleneck.py demo [--minutes 5]                     names of numbers
+    python benchmarks/bottleneck.py MULTI30K [--minutes 30] [--to de]      a folder with train, val and test_2016_flickr
+                                                                           in .en and .de, compressed (.gz) or not
 
 Sentences of such data are short. To see what length does, each text here is one to MOST consecutive pairs joined, the
 sources and the targets alike (`--most`, by default 6; with 1 the pairs stay as they are), so that every length is

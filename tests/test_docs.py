@@ -97,7 +97,8 @@ SMALL += [
 ]
 
 
-RECURRENT = {"rnn", "gru", "lstm", "lstm,gpt"}
+RECURRENT = re.compile(r"\b(rnn|gru|lstm)\b")  # models without a longest text and without heads
+PAIRED = re.compile(r"\b(seq2seq|bahdanau)\b")  # and those without heads
 COUNTED = re.compile(r"\w+gram\b")  # models that have no sizes but their order
 PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
 SIZELESS = {"bag-of-words"}  # models without layers
@@ -113,8 +114,10 @@ def small(words):
     if (PICTURES | SIZELESS | {"embed"}) & set(words) or any(map(COUNTED.search, words)):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
-    if RECURRENT & set(words):
-        sizes = SMALL[:-4]  # there is no longest text, and there are no heads
+    if any(map(PAIRED.search, words)):
+        sizes = SMALL[:-2]
+    if any(map(RECURRENT.search, words)):
+        sizes = SMALL[:-4]
     return [*kept[:1], *sizes, *kept[1:]]
 
 
@@ -170,7 +173,14 @@ def put_marian(page, desk):
 TYPED = [p for p in PAGES if blocks(p, "console")]
 SLOW = {
     f"{name}.md"
-    for name in ["write-with-a-model", "translate", "fill-in-words", "classify-pictures", "to-and-from-hugging-face"]
+    for name in [
+        "write-with-a-model",
+        "translate",
+        "fill-in-words",
+        "classify-pictures",
+        "to-and-from-hugging-face",
+        "bottleneck",
+    ]
 }
 
 
