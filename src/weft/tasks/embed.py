@@ -29,7 +29,7 @@ from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, check_unchanged, read_source
 from weft.tasks.start import Start, WordStart
 from weft.tasks.task import Prepared, Task
-from weft.tasks.word_list import Blocks, WordList, all_numbers
+from weft.tasks.word_list import Blocks, WordList, measured_numbers
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import ALONE, Outcome, Ranks, SGDConfig, TrainingConfig
 from weft.training.pace import Pace
@@ -171,7 +171,7 @@ class Vectors(Prepared):
     def measure(self, model: nn.Module, part: str, ranks: Ranks | None = None) -> dict[str, float]:
         """The mean loss of an example, with windows and negatives that are always the same ones."""
         assert ranks is None or ranks.world == 1
-        found = self.workers(model, part, HELD_OUT).learn(all_numbers(self.parts[part]), 0.0)
+        found = self.workers(model, part, HELD_OUT).learn(measured_numbers(self.parts[part]), 0.0)
         if not found.examples:
             raise DataError(
                 f"the {part} text has no two known words beside each other",
@@ -309,6 +309,8 @@ def _plan(request: Request, texts: Texts, tokenizer_config: TokenizerConfig, sta
         raise ConfigError(f"the optimizer {training.optimizer.kind} for word vectors", expected="sgd")
     config = EmbedConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)
     vectors = Vectors(config, texts, words, start, request.started)
+    for part in set(vectors.parts) - {"train"}:
+        vectors.measure(model.build(), part)  # refuses what nothing could be measured on
     vectors.config = config.override({"training": _with_steps(vectors, request, per_epoch)})
     return vectors
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WORDS_FILE = "words.tsv"
 WORD = re.compile(r"\w+")
+ENOUGH, MANY = 20_000, 100  # tokens to measure on, and readings for it at most
 NO_WORD = -2  # a mark, space, or a piece of a word that is spelled
 
 
@@ -143,6 +144,7 @@ class Blocks:
         return found
 
 
-def all_numbers(blocks: Blocks) -> Sequence[int]:
-    """One reading of the text."""
-    return range(blocks.count)
+def measured_numbers(blocks: Blocks) -> Sequence[int]:
+    """The blocks to measure on: a short text is read several times, with other draws each time."""
+    readings = max(1, min(MANY, ENOUGH // max(1, len(blocks.tokens))))
+    return range(blocks.count * readings)
