@@ -2,5 +2,6 @@
 
 from weft.cost.language_model import Cost, cost_of
 from weft.cost.picture_model import picture_cost
+from weft.cost.recurrent import recurrent_cost
 
-__all__ = ["Cost", "cost_of", "picture_cost"]
+__all__ = ["Cost", "cost_of", "picture_cost", "recurrent_cost"]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from weft.data.examples import read_examples as read_examples
     from weft.data.labelled_pairs import LabelledPairs as LabelledPairs
     from weft.data.labels import Labels as Labels
+    from weft.data.lanes import Lanes as Lanes
+    from weft.data.lanes import Stretches as Stretches
     from weft.data.marks import Marks as Marks
     from weft.data.masking import Masking as Masking
     from weft.data.order import Shuffle as Shuffle
@@ -53,6 +55,7 @@ _HOME = {
     "Examples": "examples",
     "LabelledPairs": "labelled_pairs",
     "Labels": "labels",
+    "Lanes": "lanes",
     "Marks": "marks",
     "Masking": "masking",
     "Pairs": "parallel",
@@ -66,6 +69,7 @@ _HOME = {
     "SpanRow": "spans",
     "SpanSamples": "spans",
     "Spans": "spans",
+    "Stretches": "lanes",
     "Sweep": "windows",
     "Table": "tables",
     "TableCheck": "table_check",
@@ -92,6 +96,7 @@ __all__ = [
     "Examples",
     "LabelledPairs",
     "Labels",
+    "Lanes",
     "Marks",
     "Masking",
     "Pairs",
@@ -105,6 +110,7 @@ __all__ = [
     "SpanRow",
     "SpanSamples",
     "Spans",
+    "Stretches",
     "Sweep",
     "Table",
     "TableCheck",

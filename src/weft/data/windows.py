@@ -15,7 +15,7 @@ from weft.errors import DataError
 Tokens = TokenFile | NDArray[np.integer]
 
 
-def _row(tokens: Tokens) -> NDArray[np.integer]:
+def row_of(tokens: Tokens) -> NDArray[np.integer]:
     """The ids as a plain array: a view of the memory map, without the cost of its class."""
     return np.asarray(tokens.ids if isinstance(tokens, TokenFile) else tokens)
 
@@ -30,7 +30,7 @@ class Windows:
     """
 
     def __init__(self, tokens: Tokens, length: int, seed: int) -> None:
-        row = _row(tokens)
+        row = row_of(tokens)
         if len(row) < length + 1:
             raise DataError(
                 f"only {len(row)} tokens of text",
@@ -81,7 +81,7 @@ class Sweep:
     """
 
     def __init__(self, tokens: Tokens, length: int, rows: int) -> None:
-        self._tokens = _row(tokens)
+        self._tokens = row_of(tokens)
         if len(self._tokens) < 2:
             raise DataError(f"{len(self._tokens)} tokens to evaluate on", expected="at least 2: one predicts the next")
         self.length = length

@@ -11,7 +11,7 @@ from weft.models.convnext_layouts import ConvNextLayout
 from weft.models.davit import DaViT, DaViTConfig
 from weft.models.davit_layouts import DaViTLayout
 from weft.models.encoder_decoder import EncoderDecoder, Memory
-from weft.models.encoding import Bunch, TextRow, encode, encode_bunches, encode_first
+from weft.models.encoding import Bunch, TextClassifier, TextRow, encode, encode_bunches, encode_first
 from weft.models.gpt import GPT, GPTConfig
 from weft.models.gpt_layouts import GPT2Layout
 from weft.models.layouts import Foreign, Layout, layout_for, layout_of
@@ -21,6 +21,7 @@ from weft.models.pictures import PictureConfig, PictureHead, PictureModel
 from weft.models.preprocessing import Preprocessing
 from weft.models.presets import preset
 from weft.models.resnet import ResNet, ResNetConfig
+from weft.models.rnn import GRUConfig, LSTMConfig, RecurrentConfig, RecurrentModel, RNNConfig
 from weft.models.t5 import T5, T5Config
 from weft.models.t5_layouts import T5Layout
 from weft.models.timm_layouts import TimmConvNeXtLayout, TimmLayout, TimmViTLayout
@@ -45,7 +46,9 @@ __all__ = [
     "Foreign",
     "GPT2Layout",
     "GPTConfig",
+    "GRUConfig",
     "HeadConfig",
+    "LSTMConfig",
     "LanguageConfig",
     "Layout",
     "LlamaLayout",
@@ -58,10 +61,14 @@ __all__ = [
     "PictureModel",
     "Preprocessing",
     "Qwen3Layout",
+    "RNNConfig",
+    "RecurrentConfig",
+    "RecurrentModel",
     "ResNet",
     "ResNetConfig",
     "T5Config",
     "T5Layout",
+    "TextClassifier",
     "TextRow",
     "TimmConvNeXtLayout",
     "TimmLayout",

@@ -46,6 +46,11 @@ class ModelConfig(Choice):
         """Names and shapes of the parameters; one that is tied to another has that one's name."""
         return {name: tuple(p.shape) for name, p in self.skeleton().named_parameters()}
 
+    @property
+    def context(self) -> int | None:
+        """How many tokens it can see at once; None: any number."""
+        return None
+
     def with_weights(self, weights: Mapping[str, Tensor]) -> nn.Module:
         """The model with these tensors as its parameters, which it takes over: nothing is drawn or copied first."""
         model = self.skeleton()
@@ -74,8 +79,3 @@ class LanguageConfig(ModelConfig):
     `next_logits` (`weft.generation.LanguageModel`)."""
 
     vocab_size: Size
-
-    @property
-    def context(self) -> int | None:
-        """How many tokens it can see at once; None: any number."""
-        return None

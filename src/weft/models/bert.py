@@ -41,6 +41,7 @@ from weft.errors import ConfigError, ShapeError, UnsupportedError, did_you_mean
 from weft.models.attention_fits import check_attention
 from weft.models.base import ModelConfig
 from weft.models.classes import Classes
+from weft.models.encoding import TextRow
 
 # -- what is read from the trunk --------------------------------------------------------------
 
@@ -154,6 +155,10 @@ class BERTConfig(ModelConfig, kind="bert"):
     def check(self) -> None:
         super().check()
         check_attention(self.attention, self.position, writes=False)
+
+    @property
+    def context(self) -> int:
+        return self.max_length
 
     def build(self) -> BERT:
         return BERT(self)
@@ -322,6 +327,9 @@ class BERT(nn.Module):
         if self.classes is None:
             raise self._without("classes", "classes")
         return self.classes(self.pooled(hidden, keep, unpadded=unpadded))
+
+    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
+        return self.class_logits(row.states(self), unpadded=row.unpadded)
 
     def _without(self, what: str, heads: str) -> UnsupportedError:
         return UnsupportedError(f"this BERT has no head for {what}: head = {self.config.head.kind}", expected=heads)

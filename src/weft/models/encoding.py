@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -49,6 +50,15 @@ class TextRow:
         """(1, total, D): the state of each token."""
         states: Tensor = model(self.tokens, self.segments, unpadded=self.unpadded)
         return states
+
+
+@runtime_checkable
+class TextClassifier(Protocol):
+    """A model that says of whole texts what they are."""
+
+    def text_logits(self, row: TextRow) -> Tensor:
+        """(N, classes): a logit for each class of each text in the row, or the one number of a regression."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import ConfigError, did_you_mean
-from weft.models import bert, convnext, davit, gpt, resnet, t5, transformer, vit
+from weft.models import bert, convnext, davit, gpt, resnet, rnn, t5, transformer, vit
 
 FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
     "gpt": gpt.PRESETS,
@@ -16,6 +16,9 @@ FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
     "davit": davit.PRESETS,
     "convnext": convnext.PRESETS,
     "resnet": resnet.PRESETS,
+    "rnn": rnn.PRESETS,
+    "gru": rnn.PRESETS,
+    "lstm": rnn.PRESETS,
 }
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (family, fields) for family, sizes in FAMILIES.items() for name, fields in sizes.items()

@@ -12,6 +12,8 @@ from weft.lazy import lazy
 if TYPE_CHECKING:
     from weft.objectives.calibration import fit_temperature as fit_temperature
     from weft.objectives.calibration import negative_log_likelihood as negative_log_likelihood
+    from weft.objectives.carried import CarriedLoss as CarriedLoss
+    from weft.objectives.carried import StretchBatch as StretchBatch
     from weft.objectives.causal import causal_loss as causal_loss
     from weft.objectives.classification import Classification as Classification
     from weft.objectives.classification import ClassifyConfig as ClassifyConfig
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from weft.objectives.spans import spans_loss as spans_loss
 
 _HOME = {
+    "CarriedLoss": "carried",
     "ClassScores": "metrics",
     "Classification": "classification",
     "ClassifyConfig": "classification",
@@ -43,6 +46,7 @@ _HOME = {
     "ObjectiveConfig": "pretraining",
     "PretrainingBatch": "pretraining",
     "SpanConfig": "spans",
+    "StretchBatch": "carried",
     "accuracy": "metrics",
     "causal_loss": "causal",
     "class_scores": "metrics",
@@ -63,6 +67,7 @@ _HOME = {
 }
 
 __all__ = [
+    "CarriedLoss",
     "ClassScores",
     "Classification",
     "ClassifyConfig",
@@ -70,6 +75,7 @@ __all__ = [
     "ObjectiveConfig",
     "PretrainingBatch",
     "SpanConfig",
+    "StretchBatch",
     "accuracy",
     "causal_loss",
     "class_scores",

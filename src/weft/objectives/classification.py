@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.config import Config, Share
-from weft.models import TextRow
+from weft.models import TextClassifier, TextRow
 
 Kind = Literal["single", "several", "number"]
 
@@ -97,5 +97,5 @@ class Classification:
 
 def class_logits(model: nn.Module, row: TextRow) -> Tensor:
     """(N, classes): what the model says of each text in the row."""
-    logits: Tensor = model.class_logits(row.states(model), unpadded=row.unpadded)  # type: ignore[operator]
-    return logits
+    assert isinstance(model, TextClassifier)
+    return model.text_logits(row)

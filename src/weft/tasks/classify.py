@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,13 +16,13 @@ from weft.data import ByLength, Examples
 from weft.data.chance import Chance
 from weft.data.respelling import Respelling
 from weft.errors import ConfigError
-from weft.models import BERTConfig, ModelConfig, preset
-from weft.models.bert import ClassesConfig
+from weft.models import ModelConfig, preset
 from weft.objectives import Classification, ClassifyConfig, LabelledRow
 from weft.tasks import judging, planning
 from weft.tasks.encoded import Spelling, encoded
 from weft.tasks.job import Job, Report
 from weft.tasks.preparation import ENCODER_TOKENS, learned_tokenizer
+from weft.tasks.readers import READERS
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
@@ -40,7 +40,6 @@ FEWEST, MOST = 4.0, 30.0  # readings of a table when the user says nothing
 MINUTES = 10.0  # and not longer than this
 LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
 BATCH = 32
-SMALL = {"width": 128, "depth": 2, "attention.heads": 4, "dropout": 0.3}
 
 
 class ClassifyRunConfig(RunConfig):
@@ -55,11 +54,12 @@ class Classify(Task):
 
     name = "classify"
     family = "bert"
-    families = ("bert",)
+    families = tuple(READERS)
     tokenizer = "wordpiece"
     settings = ClassifyRunConfig
     data = TableConfig
     objective = ClassifyConfig
+    on_top: ClassVar[Mapping[str, Any]] = {"head": {"kind": "classes"}}
 
     def check(self, request: Request) -> None:
         if are_pictures(request.data, request.text):
@@ -70,7 +70,8 @@ class Classify(Task):
         super().check(request)
 
     def check_start(self, run: Run) -> None:
-        run.check_reads()
+        if run.model_config.kind not in self.families:
+            run.check_reads()
 
     def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Labelled:
         tables = read_tables(request.data_config(self.data))
@@ -105,19 +106,15 @@ class Labelled(Prepared):
     tokenizer: Tokenizer
 
     @property
-    def model(self) -> BERTConfig:
-        assert isinstance(self.config.model, BERTConfig)
-        return self.config.model
-
-    @property
     def length(self) -> int:
         """Tokens of a text that are read."""
-        return min(self.model.max_length, self.config.data.length or LONGEST)
+        return _length(self.config.model, self.config.data.length)
 
     @property
     def epochs(self) -> float:
         """Readings of the table that are worth it."""
-        if self.config.start is not None and not self.model.zero_outputs:  # a finished model is soon bent
+        if self.config.start is not None and not getattr(self.config.model, "zero_outputs", False):
+            # a finished model is soon bent
             return FEWEST
         return min(MOST, max(FEWEST, STEPS * self.config.training.batch / len(self.tables.train)))
 
@@ -212,7 +209,8 @@ class Labelled(Prepared):
             told.append(f"{plan['examples']} examples are very little to learn from")
         if plan["cut"] > 0.01:
             more = f"; --set data.length={2 * plan['length']} reads more"
-            can_read_more = self.config.start is None or plan["length"] < self.model.max_length
+            most = self.config.model.context
+            can_read_more = self.config.start is None or most is None or plan["length"] < most
             text = f"{plan['cut']:.0%} of the texts have more than {plan['length']} tokens and are cut"
             told.append(text + (more if can_read_more else ""))
         return told
@@ -241,20 +239,19 @@ def _plan(
     ranks: Ranks,
 ) -> Labelled:
     """The model, what the user set on top, then the number of steps."""
-    model = request.apply("model", _with_head(_model(request, tokenizer, start, tables.config.length), tables))
+    model = request.apply("model", _model(request, tokenizer, start, tables))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
     minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
     training = planning.first_training(request, BATCH, ranks, minutes, _learning(model, start))
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
-    length = min(getattr(model, "max_length", LONGEST), tables.config.length or LONGEST)
     config = ClassifyRunConfig(
         model=model,
         tokenizer=tokenizer_config,
-        data=tables.config.override({"length": length}),
+        data=tables.config.override({"length": _length(model, tables.config.length)}),
         training=training,
         start=request.start,
-        objective=request.apply("objective", _objective(start)),
+        objective=request.apply("objective", _objective(model, start)),
     )
     labelled = Labelled(config, tables, tokenizer)
     rows = len(tables.train)
@@ -272,30 +269,42 @@ def _is_finished(start: Start | None) -> bool:
 
 
 def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:
-    """Rates: low for the matrices, which would learn a small table by heart; a finished model is only bent."""
+    """As the family learns a small table best; a finished model is only bent."""
     if not _is_finished(start):
-        rates = {"learning_rate": 0.002, "embedding_rate": 0.005, "head_rate": 0.005}
-        return {f"optimizer.{name}": rate for name, rate in rates.items()} | {"warmup": 0.05, "decay": 0.95}
+        return dict(READERS[model.kind].learning)
     rate = 0.04 / getattr(model, "width", 768)  # 5e-5 for BERT's width, as its authors advise
     return {"optimizer": AdamWConfig(learning_rate=rate), "warmup": 0.1, "decay": 0.9}
 
 
-def _objective(start: Start | None) -> ClassifyConfig:
+def _objective(model: ModelConfig, start: Start | None) -> ClassifyConfig:
     """A finished model is not shown words that are hidden or spelled otherwise: it knows enough of them."""
-    return ClassifyConfig(respelling=0.0, word_dropout=0.0) if _is_finished(start) else ClassifyConfig()
+    if _is_finished(start):
+        return ClassifyConfig(respelling=0.0, word_dropout=0.0)
+    return ClassifyConfig().override(READERS[model.kind].objective)
 
 
-def _model(request: Request, tokenizer: Tokenizer, start: Start | None, length: int | None) -> ModelConfig:
+def _model(request: Request, tokenizer: Tokenizer, start: Start | None, tables: Tables) -> ModelConfig:
+    """With a head for these labels."""
+    head = {"head": _head(tables)}
     if start is not None:
-        return start.model if _is_finished(start) else start.model.override({"dropout": SMALL["dropout"]})
+        fields = {} if _is_finished(start) else {"dropout": READERS[start.model.kind].sizes["dropout"]}
+        return start.model.override(fields | head)
     family, fields = preset(request.model or TASK.family)
     model = ModelConfig.pick({"kind": family, **fields, "vocab_size": tokenizer.vocab_size})
-    return model if fields else model.override(SMALL | {"max_length": length or LONGEST})
+    if fields:
+        return model.override(head)
+    longest = {} if model.context is None else {"max_length": tables.config.length or LONGEST}
+    return model.override({**READERS[family].sizes, **longest, **head})
 
 
-def _with_head(model: ModelConfig, tables: Tables) -> ModelConfig:
-    """The same trunk with a head for these labels."""
+def _length(model: ModelConfig, wanted: int | None) -> int:
+    """Tokens of a text that are read: as many as are wanted and as it can."""
+    length = wanted or LONGEST
+    return min(length, model.context or length)
+
+
+def _head(tables: Tables) -> dict[str, Any]:
+    """A score for each of these labels."""
     labels = tables.labels
-    names: Sequence[str] = labels.classes
-    head = ClassesConfig(classes=max(1, len(names)), labels=tuple(names), several=labels.kind == "several")
-    return model.override({"head": head})
+    names = tuple(labels.classes)
+    return {"kind": "classes", "classes": max(1, len(names)), "labels": names, "several": labels.kind == "several"}

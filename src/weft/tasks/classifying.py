@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from weft.data import Examples, Labels, read_examples
 from weft.data.columns import Columns, find_columns
 from weft.errors import DataError, UnsupportedError
-from weft.models import BERTConfig
-from weft.models.bert import ClassesConfig
+from weft.models.classes import Classes
+from weft.models.pictures import PictureConfig
 from weft.tasks.answers import Answer, answers_of, labels_of
 from weft.tasks.encoded import encoded
 from weft.tasks.judging import Judge, Judged, logits_of
@@ -28,14 +28,16 @@ class Classifier:
 
     def __init__(self, run: Run) -> None:
         config = run.model_config
-        if not isinstance(config, BERTConfig) or not isinstance(config.head, ClassesConfig):
+        head = getattr(config, "head", None)
+        if not isinstance(head, Classes) or isinstance(config, PictureConfig):
             raise UnsupportedError(
                 f"{run.directory.path} does not classify",
                 expected="a run of weft train classify, or a classifier from Hugging Face",
             )
-        self.run, self.head = run, config.head
+        self.run, self.head = run, head
         length = None if self.table is None else self.table.length
-        self.length = min(config.max_length, length or LONGEST)
+        wanted = length or LONGEST
+        self.length = min(wanted, config.context or wanted)
 
     @functools.cached_property
     def labels(self) -> Labels:

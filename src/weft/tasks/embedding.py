@@ -12,8 +12,8 @@ from torch import Tensor
 
 from weft.blocks import bunches
 from weft.errors import ConfigError, UnsupportedError
-from weft.models import BERT, GPT, TextRow
-from weft.tasks.purpose import manner
+from weft.models import BERT, GPT, RecurrentModel, TextRow
+from weft.tasks.purpose import manner, purpose
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -33,18 +33,19 @@ class Embedder:
     """
 
     def __init__(self, run: Run, pool: Pool = "mean") -> None:
-        if not isinstance(run.model, BERT | GPT):
+        if not isinstance(run.model, BERT | GPT | RecurrentModel):
             given = f"{run.directory.path} is a {run.model_config.kind}: it {manner(run.model_config)}"
-            raise UnsupportedError(f"{given}, and gives no vectors of texts", expected="a gpt or a bert")
+            raise UnsupportedError(f"{given}, and gives no vectors of texts", expected="a gpt, a bert or an lstm")
         if pool not in ("mean", "first", "last"):
             raise ConfigError(f"pool = {pool!r}", expected="mean, first or last")
-        if pool == "first" and isinstance(run.model, GPT):
+        self.writes = purpose(run.model_config) == "generate"
+        if pool == "first" and self.writes:
             raise ConfigError(
                 "pool = 'first' of a model that writes", expected="mean or last: its first has seen nothing"
             )
         self.run, self.pool, self.model = run, pool, run.model
         self.tokenizer = run.tokenizer
-        self.length = min(LONGEST, self.model.context)
+        self.length = min(LONGEST, self.model.context or LONGEST)
 
     @property
     def width(self) -> int:
@@ -74,7 +75,7 @@ class Embedder:
     def _pieces(self, ids: Ids) -> Iterator[Ids]:
         """The text as the model reads it, in pieces that fit."""
         special = self.tokenizer.special
-        if isinstance(self.model, GPT):
+        if self.writes:
             ids = ids if len(ids) else np.array([self.tokenizer.end])
             for start in range(0, len(ids), self.length):
                 yield ids[start : start + self.length]
@@ -91,7 +92,7 @@ class Embedder:
         if self.pool != "mean":
             place = 0 if self.pool == "first" else -1
             return torch.stack([rows[place] for rows in states]).cpu().double(), [1] * len(pieces)
-        marks = 0 if isinstance(self.model, GPT) else 1
+        marks = 0 if self.writes else 1
         inner = [rows[marks : len(rows) - marks] if len(rows) > 2 * marks else rows for rows in states]
         return torch.stack([rows.cpu().double().sum(0) for rows in inner]), [len(rows) for rows in inner]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import torch
 
@@ -65,7 +66,8 @@ def family_for(request: Request) -> str | None:
         return preset(request.model)[0]
     if request.task == "classify" and are_pictures(request.data, request.text):
         return "vit"
-    if request.start is not None and list(request.data) == [DEMO]:
+    chooses = request.task == "generate" or list(request.data) == [DEMO]
+    if request.start is not None and chooses and Path(request.start).is_dir():
         return load(request.start).model_config.kind
     return None
 

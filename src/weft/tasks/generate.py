@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from weft.checkpoints import RunDirectory
 from weft.data import Windows
 from weft.errors import ConfigError, UnsupportedError
 from weft.generation import GenerationConfig, generate
-from weft.models import GPTConfig, ModelConfig, preset
+from weft.models import ModelConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
 from weft.tasks.evaluation import evaluate_text
@@ -32,6 +32,7 @@ from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks
 from weft.training.freezing import freeze
+from weft.training.resume import Carried
 
 MINUTES = 5.0  # when the user says nothing
 
@@ -47,7 +48,7 @@ class Generate(Task):
 
     name = "generate"
     family = "gpt"
-    families = ("gpt",)
+    families: ClassVar[tuple[str, ...]] = ("gpt",)
     settings = GenerateConfig
     writes = True
 
@@ -82,12 +83,33 @@ class Generate(Task):
             tokenizer = start.tokenizer
         texts = tokenised(source, tokenizer, report)
         report({"event": "phase", "name": "planning"})
-        return Reading(_plan(request, texts, tokenizer_config, start, ranks), texts)
+        return self.reading(_plan(self, request, texts, tokenizer_config, start, ranks), texts)
 
     def reopen(self, config: GenerateConfig, run: RunDirectory, report: Report) -> Reading:
         source = read_source(config.data)
         check_unchanged(config.data, source.config)
-        return Reading(config, tokenised(source, Tokenizer.load(run.tokenizer_file), report))
+        return self.reading(config, tokenised(source, Tokenizer.load(run.tokenizer_file), report))
+
+    # -- what differs between families --------------------------------------------------------
+
+    def reading(self, config: GenerateConfig, texts: Texts) -> Reading:
+        """How the texts are read."""
+        return Reading(config, texts)
+
+    def sizes(self, flops: float, texts: Texts) -> Sizes:
+        """What suits so many operations of training."""
+        rung = rung_for(flops)
+        return Sizes(sizes_of(rung), rung.length, rung.batch * rung.length, {})
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Fields of a model named by its family alone; tokens that are read at a time and in a step; how it learns."""
+
+    model: Mapping[str, Any]
+    length: int
+    step_tokens: int
+    learning: Mapping[str, Any]
 
 
 TASK = Generate()
@@ -109,21 +131,16 @@ class Reading(Prepared):
         return self.texts.tokenizer
 
     @property
-    def model(self) -> GPTConfig:
-        assert isinstance(self.config.model, GPTConfig)
-        return self.config.model
-
-    @property
     def length(self) -> int:
         """Tokens in a window."""
-        longest = self.model.max_length
+        longest = self.config.model.context or LENGTH
         return min(longest, self.config.data.length or longest, len(self.texts.train) - 1)
 
     @property
     def per_epoch(self) -> int:
         return Windows(self.texts.train, self.length, 0).per_epoch
 
-    def samples(self) -> Callable[[np.ndarray], Tensor]:
+    def samples(self) -> Callable[[np.ndarray], Any]:
         windows = Windows(self.texts.train, self.length, self.config.training.seed)
         return lambda numbers: torch.from_numpy(windows.batch(numbers))
 
@@ -140,12 +157,14 @@ class Reading(Prepared):
             assert tokens is not None
             return evaluate_text(model, tokens, self.length, device=device, ranks=ranks)
 
+        loss = self.loss
         return Job(
             task=TASK.name,
             config=self.config,
             tokenizer=texts.tokenizer,
             samples=self.samples(),
-            loss=self.loss,
+            loss=loss,
+            carried=self.carried(loss),
             measure=measure,
             per_epoch=self.per_epoch,
             seconds_per_step=self.seconds_per_step,
@@ -153,6 +172,10 @@ class Reading(Prepared):
             has_test=texts.test is not None,
             look=None if sample is None else lambda model: _sample(model, texts.tokenizer, sample),
         )
+
+    def carried(self, loss: Callable[..., Any]) -> Carried | None:
+        """What the loss hands from step to step."""
+        return None
 
     def warnings(self, plan: dict[str, Any]) -> list[str]:
         told = []
@@ -174,28 +197,35 @@ class Reading(Prepared):
 
 
 def _plan(
-    request: Request, texts: Texts, tokenizer_config: TokenizerConfig | None, start: Start | None, ranks: Ranks
+    task: Generate,
+    request: Request,
+    texts: Texts,
+    tokenizer_config: TokenizerConfig | None,
+    start: Start | None,
+    ranks: Ranks,
 ) -> GenerateConfig:
     """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
     minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
     speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
-    rung = rung_for(speed * 60 * (minutes or MINUTES))
+    sizes = task.sizes(speed * 60 * (minutes or MINUTES), texts)
     data = texts.source.config
     if start is None:
-        family, fields = preset(request.model or TASK.family)
+        family, fields = preset(request.model or task.family)
         model = ModelConfig.pick({"kind": family, **fields, "vocab_size": texts.tokenizer.vocab_size})
-        model = request.apply("model", model.override({} if fields else sizes_of(rung)))
+        model = request.apply("model", model.override({} if fields else sizes.model))
     else:
         model = request.apply("model", start.model)
         start.build(model)  # refuses settings that its weights do not fit
         data = data.override({"length": data.length or LENGTH})
-    assert isinstance(model, GPTConfig)
-    batch = max(1, rung.batch * rung.length // min(model.max_length, data.length or model.max_length))
-    training = planning.first_training(request, batch, ranks, minutes, {} if start is None else GENTLE)
+    if model.context is None and data.length is None:
+        data = data.override({"length": sizes.length})
+    longest = model.context or sizes.length
+    batch = max(1, sizes.step_tokens // min(longest, data.length or longest))
+    training = planning.first_training(request, batch, ranks, minutes, sizes.learning if start is None else GENTLE)
     training = planning.sharded_if_needed(training, model, ranks)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)
-    reading = Reading(config, texts)
+    reading = task.reading(config, texts)
     pieces = planning.Pieces(reading.per_epoch, reading.seconds_per_step, reading.seconds_at_end)
     return config.override({"training": planning.with_steps(training, request, pieces, ranks)})
 

@@ -27,7 +27,7 @@ from weft.tasks.start import Start, read_start
 from weft.text import Tokenizer
 from weft.training import ALONE, Outcome, Ranks, Trainer
 from weft.training.pace import Pace
-from weft.training.resume import load_model_tensors
+from weft.training.resume import Carried, load_model_tensors
 
 TEST_FILE = "test.json"
 Report = Callable[[dict[str, Any]], None]
@@ -64,6 +64,7 @@ class Job:
     conclude: Callable[[nn.Module, RunDirectory], dict[str, Any]] | None = None
     find: Callable[[RunDirectory, Callable[[dict[str, Any]], None]], tuple[nn.Module, Outcome]] | None = None
     decides: str = "validation_loss"
+    carried: Carried | None = None  # what training hands from step to step besides weights
     source_tokenizer: Tokenizer | None = (
         None  # of texts that are read, where it is another than that of what is written
     )
@@ -171,6 +172,7 @@ def _learned(
         pace=pace,
     )
     trainer.decides = job.decides
+    trainer.carried = job.carried
     trainer.saves_start = job.config.start is not None
     trainer.identity = job.config.to_dict()
     trainer.identity["data"].pop("test")  # its content is in the fingerprint

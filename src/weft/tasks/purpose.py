@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from weft.errors import UnsupportedError
-from weft.models import BERTConfig, LanguageConfig, ModelConfig, T5Config, TransformerConfig, layout_for
-from weft.models.bert import ClassesConfig, MaskedConfig
+from weft.models import LanguageConfig, ModelConfig, T5Config, TransformerConfig, layout_for
+from weft.models.bert import MaskedConfig
+from weft.models.classes import Classes
 from weft.models.pictures import PictureConfig
 
 FIRST_USE = {  # what to try first with a run of each task
@@ -35,14 +36,12 @@ def purpose(config: ModelConfig) -> str:
     """The task that a model can do as it is; `read` is a trunk alone: vectors, and a place to begin from."""
     if isinstance(config, TransformerConfig | T5Config):
         return "translate"
-    if isinstance(config, PictureConfig):
-        return "classify" if config.head.classes else "read"
+    head = getattr(config, "head", None)
+    if isinstance(head, Classes):
+        return "classify" if head.classes else "read"
     if isinstance(config, LanguageConfig):
         return "generate"
-    assert isinstance(config, BERTConfig)
-    if isinstance(config.head, ClassesConfig):
-        return "classify"
-    return "fill" if isinstance(config.head, MaskedConfig) else "read"
+    return "fill" if isinstance(head, MaskedConfig) else "read"
 
 
 def manner(config: ModelConfig) -> str:
@@ -51,7 +50,7 @@ def manner(config: ModelConfig) -> str:
         return "looks at pictures"
     if purpose(config) == "translate":
         return "writes one text from another"
-    return "reads text and does not write" if isinstance(config, BERTConfig) else "goes on with a text"
+    return "goes on with a text" if purpose(config) == "generate" else "reads text and does not write"
 
 
 def can_be_exported(config: ModelConfig) -> bool:

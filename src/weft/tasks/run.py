@@ -285,7 +285,7 @@ class Run:
 
     def check_writes(self) -> None:
         """Refuse a model that does not go on with a text."""
-        if not isinstance(self.model_config, LanguageConfig):
+        if purpose(self.model_config) != "generate":
             reads = isinstance(self.model_config, BERTConfig)
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it {manner(self.model_config)}",

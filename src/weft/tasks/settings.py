@@ -13,7 +13,7 @@ from weft.text import TokenizerConfig
 from weft.training import TrainingConfig
 
 HOMES = {  # tasks that exist, each a file of this folder, or several: the model's family says which
-    "generate": ("generate",),
+    "generate": ("generate", "generate_recurrent"),
     "fill": ("fill",),
     "classify": ("classify", "classify_pictures"),
     "translate": ("translate",),

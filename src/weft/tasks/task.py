@@ -7,7 +7,7 @@ itself (`job.py`) are the same for all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -120,6 +120,7 @@ class Task(ABC):
     data: ClassVar[type[FilesConfig]] = DataConfig
     objective: ClassVar[type[Config] | None] = None
     writes: ClassVar[bool] = False  # and can show a sample
+    on_top: ClassVar[Mapping[str, Any]] = {}  # fields that a model of any family has for this task
 
     def check(self, request: Request) -> None:
         """Refuse what cannot be before anything is read."""
@@ -137,7 +138,7 @@ class Task(ABC):
             name = request.model or self.family
             family, fields = preset(name)
             self.check_family(name, family)
-            request.apply("model", ModelConfig.pick({"kind": family, **words, **fields}))
+            request.apply("model", ModelConfig.pick({"kind": family, **words, **fields, **self.on_top}))
         elif request.tokenizer or request.model or request.says("tokenizer"):
             raise ConfigError(
                 f"--from {request.start} with a model or tokenizer of its own",

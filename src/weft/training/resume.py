@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from weft.training.trainer import Trainer
 
 CLOCK = ("seconds",)  # values that depend on the clock go to timing.jsonl
+
+
+class Carried(Protocol):
+    """What training hands from one step to the next besides weights: tables with a row for each sample of a batch.
+    Under several processes, each has the rows of its own share."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By name; none before the first step."""
+        ...
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Go on with these."""
+        ...
 
 
 class Log:
@@ -67,6 +80,8 @@ def capture_state(trainer: Trainer) -> Checkpoint:
     tensors = {"model": unique_state(trainer.model, keep=first), "optimizer": optimizer_tensors(trainer, keep=first)}
     if averaged := trainer.averaging.tensors():
         tensors["average"] = averaged
+    if carried := carried_tensors(trainer):
+        tensors["carried"] = carried
     return Checkpoint(trainer.progress.step, tensors, state)
 
 
@@ -88,12 +103,35 @@ def restore_state(trainer: Trainer) -> bool:
     load_model_tensors(trainer, checkpoint.tensors["model"])
     load_optimizer_tensors(trainer, checkpoint.tensors["optimizer"])
     trainer.averaging.restore(checkpoint.tensors.get("average", {}))
+    load_carried(trainer, checkpoint.tensors.get("carried", {}))
     for name, value in checkpoint.state["progress"].items():
         setattr(trainer.progress, name, value)
     trainer.log.rewind(checkpoint.state["metrics_bytes"])
     if trainer.pace is not None:
         trainer.pace.skip(trainer.progress.step, trainer.schedule.total)
     return True
+
+
+def carried_tensors(trainer: Trainer) -> dict[str, Tensor]:
+    """All rows: those of the other processes are zero here, so that the sum is the whole."""
+    if trainer.carried is None:
+        return {}
+    tensors = trainer.carried.tensors()
+    if trainer.ranks.world > 1 and tensors:
+        tensors = {name: t.clone() for name, t in tensors.items()}
+        trainer.ranks.sum(list(tensors.values()))
+    return tensors
+
+
+def load_carried(trainer: Trainer, tensors: dict[str, Tensor]) -> None:
+    """The rows of this process's share of the batch."""
+    if trainer.carried is None or not tensors:
+        return
+    own = trainer.ranks.share(trainer.settings.batch)
+    placed = {name: torch.zeros_like(t, device=trainer.device) for name, t in tensors.items()}
+    for name, t in tensors.items():
+        placed[name][own] = t[own].to(trainer.device)
+    trainer.carried.load(placed)
 
 
 def check_identity(recorded: dict[str, Any], now: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from weft.training.averaging import Averaging
 from weft.training.distributed import ALONE, Ranks, shard, whole
 from weft.training.freezing import freeze
 from weft.training.pace import Pace
-from weft.training.resume import Log, capture_state, restore_state, save_state
+from weft.training.resume import Carried, Log, capture_state, restore_state, save_state
 from weft.training.schedule import Schedule
 from weft.training.settings import TrainingConfig
 from weft.training.stopping import StopRequest
@@ -83,6 +83,7 @@ class Trainer:
         self.pace = pace
         self.decides = "validation_loss"
         self.identity: dict[str, Any] = {}  # what the run is: a checkpoint of another one is refused
+        self.carried: Carried | None = None  # what is handed from step to step besides weights
         self.saves_start = False  # the weights came from elsewhere: the first checkpoint is of step 0
         self.device = torch.device(settings.device)
         self.sharded = settings.sharded and ranks.world > 1

@@ -1,0 +1,249 @@
+"""Recurrent models: a text is read token by token, and one state of fixed size holds all that was read.
+
+Mikolov et al. 2010, "Recurrent Neural Network Based Language Model"; Zaremba et al. 2014, "Recurrent Neural Network
+Regularization" (LSTM layers with dropout between them, never within the recurrence). Three kinds of layer: `rnn`,
+`gru`, `lstm` (`blocks/recurrent.py`). With a head for the next token they write; with a head for classes they read a
+whole text, in both directions, and say what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from weft.blocks import Cache
+from weft.blocks.recurrent import BothWays, Kind, RecurrentLayer, StateCache, real_first
+from weft.config import Between, Choice, Share, Size
+from weft.errors import ConfigError, ShapeError, UnsupportedError
+from weft.models.base import LanguageConfig
+from weft.models.classes import Classes
+from weft.models.encoding import TextRow
+
+WARM_UP = 256  # tokens that are read before those that count, where a text is judged in several lanes
+LANE = 2048  # tokens of a lane, at least
+LANES = 32
+STRETCH = 256  # tokens that are judged at once
+
+
+class RecurrentHeadConfig(Choice):
+    """What a recurrent model has on top."""
+
+
+class NextConfig(RecurrentHeadConfig, kind="next"):
+    """The next token. `tied`: the map to the vocabulary is the table of token vectors."""
+
+    tied: bool = False
+
+
+class RecurrentClassesConfig(Classes, RecurrentHeadConfig, kind="classes"):
+    """A score for each class of text, read from the "mean" or the "max" of its states, or the "last" of each
+    direction."""
+
+    classes: Size = 2
+    pool: Literal["mean", "max", "last"] = "mean"
+
+
+class RecurrentConfig(LanguageConfig):
+    """The sizes and parts of a recurrent model. `both_ways`: half of each layer reads from the end, which only a model
+    that does not write can do."""
+
+    heads = ("head.", "classes.")
+
+    vocab_size: Size
+    width: Size = 256
+    depth: Annotated[int, Between(1, 1000)] = 2
+    dropout: Share = 0.0
+    both_ways: bool = False
+    head: RecurrentHeadConfig = NextConfig()
+
+    def check(self) -> None:
+        super().check()
+        if self.both_ways and isinstance(self.head, NextConfig):
+            raise ConfigError(
+                "both_ways with a head for the next token", expected="one of them: it would see what it is asked for"
+            )
+        if self.both_ways and self.width % 2:
+            raise ConfigError(f"width = {self.width} for two directions", expected="an even number")
+
+    def build(self) -> RecurrentModel:
+        return RecurrentModel(self)
+
+
+class RNNConfig(RecurrentConfig, kind="rnn"):
+    """The plain recurrence of Elman 1990."""
+
+
+class GRUConfig(RecurrentConfig, kind="gru"):
+    """Gated recurrent units."""
+
+
+class LSTMConfig(RecurrentConfig, kind="lstm"):
+    """Long short-term memory."""
+
+
+class RecurrentModel(nn.Module):
+    """Tokens in, logits over the next token out, at every position; or what whole texts are."""
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        self.config = config
+        width, head = config.width, config.head
+        kind: Kind = config.kind  # type: ignore[assignment]
+        layer = BothWays if config.both_ways else RecurrentLayer
+        self.tokens = nn.Embedding(config.vocab_size, width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(layer(kind, width, width) for _ in range(config.depth))
+        self.head = nn.Linear(width, config.vocab_size) if isinstance(head, NextConfig) else None
+        if self.head is not None and isinstance(head, NextConfig):
+            if head.tied:
+                self.head.weight = self.tokens.weight
+            else:
+                nn.init.zeros_(self.head.weight)
+            nn.init.zeros_(self.head.bias)
+        nn.init.normal_(self.tokens.weight, std=width**-0.5 if isinstance(head, NextConfig) and head.tied else 1.0)
+        self.classes = self._class_head()
+
+    def _class_head(self) -> nn.Sequential | None:
+        head = self.config.head
+        if not isinstance(head, RecurrentClassesConfig):
+            return None
+        last = nn.Linear(self.config.width, head.classes)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        return nn.Sequential(nn.Dropout(self.config.dropout), last)
+
+    @property
+    def context(self) -> None:
+        """It reads any number of tokens."""
+        return None
+
+    def new_caches(self, capacity: int | None = None) -> list[Cache]:
+        """Empty states, one for each layer, for the caller to keep; they are of the same size for any `capacity`."""
+        return [StateCache() for _ in self.layers]
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        *,
+        keep: Bool[Tensor, "B T"] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """Logits over the next token. `keep` marks padding in these tokens, `caches` holds what earlier ones left."""
+        return self._next(self.hidden(tokens, keep=keep, caches=caches))
+
+    def next_logits(
+        self, tokens: Int[Tensor, "B T"], *, keep: Bool[Tensor, "B T"] | None = None, caches: Sequence[Cache]
+    ) -> Float[Tensor, "B V"]:
+        """Logits after the last real token of each row alone."""
+        hidden = self.hidden(tokens, keep=keep, caches=caches)
+        if keep is None:
+            return self._next(hidden[:, -1])
+        last = keep.shape[1] - 1 - keep.flip(1).int().argmax(1)
+        return self._next(hidden[torch.arange(len(hidden), device=hidden.device), last])
+
+    def hidden(
+        self,
+        tokens: Int[Tensor, "B T"],
+        *,
+        keep: Bool[Tensor, "B T"] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """The state after each token, from which the head reads; zeros where there is padding."""
+        if tokens.dim() != 2 or not tokens.shape[1]:
+            raise ShapeError(f"tokens have shape {tuple(tokens.shape)}", expected="(B, T), with at least one token")
+        if keep is None:
+            return self._read(tokens, None, caches)
+        if keep.shape != tokens.shape:
+            raise ShapeError(f"keep has shape {tuple(keep.shape)}", expected=f"{tuple(tokens.shape)}")
+        order, lengths = real_first(keep)
+        states = self._read(tokens.masked_fill(~keep, 0).gather(1, order), lengths, caches)
+        back = order[..., None].expand_as(states)
+        return torch.zeros_like(states).scatter(1, back, states).masked_fill(~keep[..., None], 0)
+
+    def _read(
+        self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"] | None, caches: Sequence[Cache] | None
+    ) -> Float[Tensor, "B T D"]:
+        """Through all layers; padding, if there is any, comes after the real tokens of a row."""
+        x = self.dropout(self.tokens(tokens))
+        for number, layer in enumerate(self.layers):
+            cache = None if caches is None else caches[number]
+            x = self.dropout(layer(x, lengths=lengths, cache=cache))
+        return x
+
+    def _next(self, hidden: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
+        if self.head is None:
+            raise UnsupportedError(
+                f"this {self.config.kind} has no head for the next token: head = {self.config.head.kind}"
+            )
+        return self.head(hidden)
+
+    # -- whole texts --------------------------------------------------------------------------
+
+    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
+        """What each text of a row is: a logit for each class, or the one number of a regression."""
+        head = self.config.head
+        if self.classes is None or not isinstance(head, RecurrentClassesConfig):
+            raise UnsupportedError(f"this {self.config.kind} has no head for classes: head = {head.kind}")
+        texts = torch.split(row.tokens[0], list(row.unpadded.lengths))
+        tokens = pad_sequence(texts, batch_first=True)
+        lengths = torch.tensor(row.unpadded.lengths, device=tokens.device)
+        keep = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        states = self._read(tokens, lengths, None)
+        return self.classes(self._pooled(states, keep, head.pool))
+
+    def _pooled(self, states: Float[Tensor, "N T D"], keep: Bool[Tensor, "N T"], pool: str) -> Float[Tensor, "N D"]:
+        """One vector for each text."""
+        outside = ~keep[..., None]
+        if pool == "mean":
+            return states.masked_fill(outside, 0).sum(1) / keep.sum(1, keepdim=True)
+        if pool == "max":
+            return states.masked_fill(outside, -torch.inf).amax(1)
+        last = states[torch.arange(len(states), device=states.device), keep.sum(1) - 1]
+        if not self.config.both_ways:
+            return last
+        half = self.config.width // 2  # who reads from the end is done at the first token
+        return torch.cat([last[:, :half], states[:, 0, half:]], -1)
+
+    @torch.no_grad()
+    def text_nats(self, ids: NDArray[np.integer[Any]]) -> float:
+        """The summed negative log-probability of every token but the first, its state carried through the text.
+
+        A long text is read in lanes side by side, as a recurrence is slow along a text and fast across rows. A lane
+        but the first begins with the `WARM_UP` tokens before its own, which do not count, instead of all of them.
+        """
+        asked = len(ids) - 1
+        lanes = max(1, min(LANES, asked // LANE))
+        span = -(-asked // lanes)
+        device = self.tokens.weight.device
+        starts = np.arange(lanes)[:, None] * span
+        caches = self.new_caches()
+        if lanes > 1:
+            before = starts - WARM_UP + np.arange(WARM_UP)
+            self.hidden(_ids(ids, before, device), caches=caches)
+            for cache in caches:
+                assert isinstance(cache, StateCache) and cache.state is not None
+                first = torch.arange(lanes, device=device)[:, None] == 0  # it has nothing before it
+                cache.begin(tuple(part.masked_fill(first, 0) for part in cache.state))
+        total = 0.0
+        for begin in range(0, span, STRETCH):
+            places = starts + np.arange(begin, min(begin + STRETCH, span))
+            logits = self(_ids(ids, places, device), caches=caches)
+            nats = F.cross_entropy(logits.flatten(0, 1), _ids(ids, places + 1, device).flatten(), reduction="none")
+            total += float(nats.double()[torch.from_numpy((places < asked).ravel()).to(device)].sum())
+        return total
+
+
+def _ids(ids: NDArray[np.integer[Any]], places: NDArray[np.int64], device: torch.device) -> Tensor:
+    """The tokens at these places; where there is none, any other."""
+    return torch.from_numpy(np.asarray(ids)[places.clip(0, len(ids) - 1)].astype(np.int64)).to(device)
+
+
+PRESETS: dict[str, dict[str, object]] = {}

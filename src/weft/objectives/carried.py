@@ -1,0 +1,91 @@
+"""Next-token prediction in stretches of a text that goes on: truncated back-propagation through time.
+
+Each lane begins with the state that its stretch before left, so what was read long ago still counts; but no gradient
+goes back beyond the stretch (Williams & Peng 1990, "An Efficient Gradient-Based Algorithm for On-Line Training of
+Recurrent Network Trajectories").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from weft.blocks import Cache
+from weft.blocks.recurrent import StateCache
+from weft.errors import DataError
+
+
+class CarryingModel(Protocol):
+    """Tokens (B, T) and the states before them → logits over the next token (B, T, V)."""
+
+    def __call__(self, tokens: Tensor, *, caches: Sequence[Cache]) -> Tensor: ...
+
+    def new_caches(self) -> list[Cache]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class StretchBatch:
+    """`data.lanes.Stretches` as tensors."""
+
+    windows: Tensor
+    lanes: Tensor
+    fresh: Tensor
+
+    def to(self, device: torch.device | str) -> StretchBatch:
+        """The same on another device."""
+        return StretchBatch(self.windows.to(device), self.lanes.to(device), self.fresh.to(device))
+
+
+class CarriedLoss:
+    """Summed cross-entropy in nats, and the number of predicted tokens. It holds the state of each of `lanes` lanes:
+    what training hands from step to step besides weights, and so a part of every checkpoint."""
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.states: list[list[Tensor]] = []  # of each layer: (lanes, D) each; empty before the first step
+
+    def __repr__(self) -> str:
+        return f"CarriedLoss({self.lanes} lanes)"
+
+    def __call__(self, model: CarryingModel, batch: StretchBatch) -> tuple[Tensor, int]:
+        caches = [cache for cache in model.new_caches() if isinstance(cache, StateCache)]
+        for cache, tables in zip(caches, self.states, strict=False):
+            cache.begin(tuple(table[batch.lanes].masked_fill(batch.fresh[:, None], 0) for table in tables))
+        inputs, targets = batch.windows[:, :-1], batch.windows[:, 1:]
+        logits = model(inputs, caches=caches)
+        self._keep(caches, batch.lanes)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum"), targets.numel()
+
+    def _keep(self, caches: Sequence[StateCache], lanes: Tensor) -> None:
+        """Write down what these lanes left, without the way it came about."""
+        found = [[part.detach() for part in cache.state or ()] for cache in caches]
+        if not self.states:
+            self.states = [[_table(part, self.lanes) for part in parts] for parts in found]
+        for tables, parts in zip(self.states, found, strict=True):
+            for table, part in zip(tables, parts, strict=True):
+                table[lanes] = part.to(table.dtype)
+
+    # -- for checkpoints ----------------------------------------------------------------------
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By layer and part: `0/0`, `0/1` …"""
+        return {f"{layer}/{n}": t for layer, tables in enumerate(self.states) for n, t in enumerate(tables)}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on with these."""
+        if any(len(table) != self.lanes for table in tensors.values()):
+            raise DataError("the carried states of the checkpoint do not fit", expected=f"{self.lanes} lanes")
+        states: dict[int, list[Tensor]] = {}
+        for name in sorted(tensors):
+            states.setdefault(int(name.partition("/")[0]), []).append(tensors[name].clone())
+        self.states = [states[layer] for layer in sorted(states)]
+
+
+def _table(part: Tensor, lanes: int) -> Tensor:
+    """Room for the states of all lanes, in float32 at least."""
+    return part.new_zeros(lanes, part.shape[1], dtype=torch.promote_types(part.dtype, torch.float32))
