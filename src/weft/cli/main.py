@@ -21,6 +21,7 @@ from weft.cli import (
     fill,
     generate,
     runs,
+    theory,
     tour,
     train,
     transfer,
@@ -50,6 +51,7 @@ app.command(context_settings={"allow_extra_args": True})(attention.attention)
 app.command("import")(transfer.import_)
 app.command()(transfer.export)
 app.command(cls=SeveralFiles)(check.check)
+app.command(cls=theory.OptionalFile)(theory.theory)
 app.command()(runs.runs)
 app.command()(doctor.doctor)
 app.command()(tour.tour)
