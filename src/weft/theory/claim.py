@@ -11,6 +11,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -262,6 +263,7 @@ class Claim:
     where       the place in them
     seconds     how long computing it takes, roughly
     on_request  it trains models, so it is computed only when it is asked for by its id
+    needs       modules without which it cannot be computed
     """
 
     id: str
@@ -272,6 +274,7 @@ class Claim:
     compute: Callable[[], Evidence]
     seconds: float = 0.1
     on_request: bool = False
+    needs: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Claim({self.id}, {self.title!r}, document {', '.join(self.documents)})"
@@ -281,8 +284,15 @@ class Claim:
         """The number in its id."""
         return int(self.id[1:])
 
+    @property
+    def missing(self) -> list[str]:
+        """What it needs and is not there."""
+        return [name for name in self.needs if find_spec(name) is None]
+
     def check(self) -> Finding:
-        """Compute it: the same numbers every time, in float64 unless it says otherwise, and nothing else is changed."""
+        """Compute it: the same numbers every time, in float64 unless it trains, and nothing else is changed."""
+        if self.missing:
+            return Finding(self)
         before = torch.get_default_dtype()
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             torch.manual_seed(0)
@@ -345,6 +355,8 @@ class Finding:
         """The right statement; or why there is none yet."""
         if self.evidence is not None:
             return self.evidence.says
+        if self.claim.missing:
+            return f"Not run: it needs {', '.join(self.claim.missing)}."
         return f"Not run: it trains models for about {told_seconds(self.claim.seconds)}. `weft theory {self.id}` runs it."
 
     def to_dict(self) -> dict[str, Any]:
@@ -383,14 +395,22 @@ REGISTRY: dict[str, Claim] = {}
 
 
 def claim(
-    id: str, title: str, *, says: str, document: str, where: str, seconds: float = 0.1, on_request: bool = False
+    id: str,
+    title: str,
+    *,
+    says: str,
+    document: str,
+    where: str,
+    seconds: float = 0.1,
+    on_request: bool = False,
+    needs: tuple[str, ...] = (),
 ) -> Callable[[Callable[[], Evidence]], Callable[[], Evidence]]:
     """Put the claim that the function computes on the list. `document`: one number, or several with commas."""
 
     def register(compute: Callable[[], Evidence]) -> Callable[[], Evidence]:
         assert id not in REGISTRY, f"there are two claims {id}"
         documents = tuple(document.split(", "))
-        REGISTRY[id] = Claim(id, title, " ".join(says.split()), documents, where, compute, seconds, on_request)
+        REGISTRY[id] = Claim(id, title, " ".join(says.split()), documents, where, compute, seconds, on_request, needs)
         return compute
 
     return register
