@@ -18,7 +18,8 @@ from weft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from weft.theory import Finding
-    from weft.theory.claim import Prediction, Value
+    from weft.theory.claim import Value
+    from weft.theory.prediction import Prediction
 
 REPORT = "theory.html"
 NARROW = 72  # columns; below, a claim takes a few lines instead of a row
@@ -60,8 +61,8 @@ def theory(
 
     Example:  weft theory --report theory.html
 
-    Each claim is shown with what the document predicts and what was measured. A verdict is computed from the two. Claims
-    that need training (T33, T39) are computed when they are named.
+    Each claim is shown with what the document predicts and what was measured. A verdict is computed from the two.
+    Claims that need training (T33, T39) are computed when they are named.
     """
     path = None if report is None else _place(report)
     from weft.theory import claims
@@ -85,7 +86,9 @@ def theory(
         _echo(_overview(found, _columns()))
     broken = [finding.id for finding in found if not finding.sound]
     if broken:
-        typer.echo(f"weft: {', '.join(broken)}: measured is not what theory predicts; a part of Weft is broken", err=True)
+        typer.echo(
+            f"weft: {', '.join(broken)}: measured is not what theory predicts; a part of Weft is broken", err=True
+        )
         raise typer.Exit(1)
 
 
@@ -129,12 +132,9 @@ def _echo(*parts: Sequence[str] | Iterator[str]) -> None:
     """Lines, verdicts in colour where colours can be shown."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "").lower() in ("dumb", "unknown")
     colour = sys.stdout.isatty() and not plain
-    for line in (line for part in parts for line in part):
-        for verdict, style in STYLES.items() if colour else ():
-            if line.rstrip().endswith(verdict):
-                line = line.rstrip().removesuffix(verdict) + typer.style(verdict, fg=style)
-                break
-        typer.echo(line.rstrip())
+    for line in (line.rstrip() for part in parts for line in part):
+        verdict = next((verdict for verdict in STYLES if colour and line.endswith(verdict)), "")
+        typer.echo(line.removesuffix(verdict) + typer.style(verdict, fg=STYLES[verdict]) if verdict else line)
 
 
 def _brief(finding: Finding) -> tuple[str, str, str]:
@@ -151,8 +151,8 @@ def _overview(found: Sequence[Finding], columns: int) -> Iterator[str]:
     """A row for each claim, or a few lines where rows would not fit."""
     verdicts = [finding.verdict for finding in found]
     yield from textwrap.wrap(
-        f"{len(found)} claims: {verdicts.count('holds')} hold, in {verdicts.count('document is wrong')} the document is "
-        f"wrong, {verdicts.count(None)} not run. Each in full: weft theory T7",
+        f"{len(found)} claims: {verdicts.count('holds')} hold, in {verdicts.count('document is wrong')} the document "
+        f"is wrong, {verdicts.count(None)} not run. Each in full: weft theory T7",
         columns,
     )
     yield ""
@@ -172,7 +172,9 @@ def _overview(found: Sequence[Finding], columns: int) -> Iterator[str]:
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """One row, each cell wrapped in its column; the verdict stands in the first line and ends it."""
-    wrapped = [textwrap.wrap(cell, width, break_long_words=True) or [""] for cell, width in zip(row, widths, strict=True)]
+    wrapped = [
+        textwrap.wrap(cell, width, break_long_words=True) or [""] for cell, width in zip(row, widths, strict=True)
+    ]
     for number in range(max(map(len, wrapped))):
         cells = [lines[number] if number < len(lines) else "" for lines in wrapped]
         yield "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))

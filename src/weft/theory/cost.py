@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.blocks import Attention, Mask, SoftmaxLookup
 from weft.blocks.attention import AttentionConfig, Grid, Lookup
 from weft.blocks.attention.channel import ChannelLookup
-from weft.models import DaViTConfig, ModelConfig, preset
-from weft.theory.claim import ZERO, AtMost, Evidence, Near, Picture, claim, evidence, table, value
+from weft.models import DaViTConfig, preset
+from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.counting import largest, multiplications
+from weft.theory.prediction import ZERO, AtMost, Near
 
 
 def _heads(length: int, width: int, heads: int = 1) -> Tensor:
@@ -49,7 +53,12 @@ def one_more() -> Evidence:
     weights = SoftmaxLookup().weights(q, k, mask)[0, 0]
     new = length + 1
     return evidence(
-        value("weights of the new key for other tokens' queries", int((weights[:-1, -1] > 0).sum()), document=length, right=0),
+        value(
+            "weights of the new key for other tokens' queries",
+            int((weights[:-1, -1] > 0).sum()),
+            document=length,
+            right=0,
+        ),
         value("weights of the new query for all keys", int((weights[-1] > 0).sum()), right=new),
         value("earlier outputs, before − after", largest(after[:, :-1] - before), right=ZERO),
         value("the new output, by cache − from the beginning", largest(last - after[:, -1:]), right=ZERO),
@@ -79,12 +88,12 @@ def cheaper() -> Evidence:
         "global": AttentionConfig.pick({"kind": "global", "tokens": tokens}),
     }
     seen = {name: [_seen(config.lookup(), side, width) for side in (16, 32)] for name, config in kinds.items()}
-    hierarchy = AttentionConfig.pick({"kind": "hierarchy", "summaries": summaries, "heads": 1}).build(width).lookup
-    spent = [_pairs(hierarchy, side**2, width) // width for side in (16, 32)]
+    hierarchy: Any = AttentionConfig.pick({"kind": "hierarchy", "summaries": summaries, "heads": 1}).build(width)
+    spent = [_pairs(hierarchy.lookup, side**2, width) // width for side in (16, 32)]
     seen["hierarchy"] = spent
     sides = [side * (2 * window - 1) - window * (window - 1) for side in (16, 32)]
     growth = {name: pairs[1] / pairs[0] for name, pairs in seen.items()}
-    rows = [(name, *pairs, growth[name]) for name, pairs in seen.items()]
+    rows = [(name, few, many, growth[name]) for name, (few, many) in seen.items()]
     n = 32**2
     return evidence(
         value("full, pairs for 1,024 patches", seen["softmax"][1], document=n**2),
@@ -102,10 +111,10 @@ def cheaper() -> Evidence:
     )
 
 
-def _seen(lookup: Lookup, side: int, width: int) -> int:
+def _seen(lookup: Any, side: int, width: int) -> int:
     """How many pairs have a weight."""
     x = torch.randn(1, 1, side**2, width)
-    weights: Tensor = lookup.weights(x, x, Mask(grid=Grid(side, side)))  # type: ignore[operator]
+    weights: Tensor = lookup.weights(x, x, Mask(grid=Grid(side, side)))
     return int((weights > 0).sum())
 
 
@@ -123,21 +132,28 @@ def davit() -> Evidence:
     tokens = side**2
     full = _pairs(SoftmaxLookup(), tokens, width) // 2  # scores; mixing costs the same again
     channels = _pairs(ChannelLookup(), tokens, width) // 2
-    model = DaViTConfig(**preset("davit-base")[1]).skeleton()
-    stage: nn.Module = model.stages[2].layers[0]  # type: ignore[union-attr, index, operator]
+    model: Any = DaViTConfig(**preset("davit-base")[1]).skeleton()
+    stage = model.stages[2].layers[0]
     x, grid = torch.empty(1, tokens, width, device="meta"), Grid(side, side)
-    own = {
-        name: multiplications(lambda part=part: part.attend(x, grid))["pairs"] // 2  # type: ignore[misc]
-        for name, part in stage.named_children()
-    }
+    parts: dict[str, Any] = dict(stage.named_children())
+    own = {name: multiplications(functools.partial(part.attend, x, grid))["pairs"] // 2 for name, part in parts.items()}
     window, group = model.config.window, model.config.head_width
     padded = -(-side // window) * window
     return evidence(
         value("between patches", full, document=tokens**2 * width),
         value("between channels", channels, document=width**2 * tokens),
-        value("channels over patches in DaViT itself", own["channel"] / own["spatial"], document=Near(2, share=0.1), right=Near(group * tokens * width / (padded**2 * window**2 * width), share=1e-9)),
+        value(
+            "channels over patches in DaViT itself",
+            own["channel"] / own["spatial"],
+            document=Near(2, share=0.1),
+            right=Near(group * tokens * width / (padded**2 * window**2 * width), share=1e-9),
+        ),
         value("DaViT's windows, filled up to 21 × 21", own["spatial"], right=padded**2 * window**2 * width),
-        value("of these, for patches that are there", own["spatial"] * tokens // padded**2, right=tokens * window**2 * width),
+        value(
+            "of these, for patches that are there",
+            own["spatial"] * tokens // padded**2,
+            right=tokens * window**2 * width,
+        ),
         value("DaViT's channel groups", own["channel"], right=width * group * tokens),
         says=f"""The two numbers are right for attention between all patches and between all channels, scores alone.
         DaViT computes neither: its patches look around in windows of {window} × {window}, which takes 6.4 M (11.1 M as
@@ -157,19 +173,24 @@ def davit() -> Evidence:
 )
 def kernel() -> Evidence:
     """Multiplications at twice the length and twice the width; the same result in another order."""
-    linear = AttentionConfig.pick("linear").lookup()
+    linear: Any = AttentionConfig.pick("linear").lookup()
     cost = {(n, d): _pairs(linear, n, d) for n in (512, 1024) for d in (64, 128)}
     full = _pairs(SoftmaxLookup(), 512, 64)
     features = 256
     random = AttentionConfig.pick({"kind": "random-features", "features": features}).lookup_for_keys(64)
     spent = _random_feature_cost(random, 512, 64)
     q, k, v = (torch.randn(1, 1, 40, 8) for _ in range(3))
-    apart = largest(linear(q, k, v) - linear.weights(q, k) @ v)  # type: ignore[operator]
+    apart = largest(linear(q, k, v) - linear.weights(q, k) @ v)
     causal = Mask(causal=True)
-    summed = largest(linear(q, k, v, causal) - linear.weights(q, k, causal) @ v)  # type: ignore[operator]
+    summed = largest(linear(q, k, v, causal) - linear.weights(q, k, causal) @ v)
     rows = [("linear", n, d, c) for (n, d), c in cost.items()] + [("softmax", 512, 64, full)]
     return evidence(
-        value("twice the width costs times", cost[512, 128] / cost[512, 64], document=Near(2, share=0.05), right=Near(4, share=0.05)),
+        value(
+            "twice the width costs times",
+            cost[512, 128] / cost[512, 64],
+            document=Near(2, share=0.05),
+            right=Near(4, share=0.05),
+        ),
         value("twice the length costs times", cost[1024, 64] / cost[512, 64], document=Near(2, share=0.01)),
         value("N = 512, D = 64", cost[512, 64], right=2 * 512 * 64 * 65),
         value("the same with 256 random features", spent, right=4 * 512 * features * 64 + 2 * 512 * features),
@@ -192,8 +213,8 @@ def _random_feature_cost(lookup: Lookup, length: int, width: int) -> int:
 @claim(
     "T19",
     "Θ(n_t d² + n_s d² + n_t n_s d)",
-    says="""Multi-head attention of n_t queries to n_s keys costs Θ(n_t d² + n_s d² + n_t n_s d). For short sequences the
-    projections are the bottleneck, for long ones the scores and the mixing.""",
+    says="""Multi-head attention of n_t queries to n_s keys costs Θ(n_t d² + n_s d² + n_t n_s d). For short sequences
+    the projections are the bottleneck, for long ones the scores and the mixing.""",
     document="003, 002",
     where="question 2 (c), (d); slide “Computational complexity”",
     seconds=0.3,
@@ -214,15 +235,15 @@ def complexity() -> Evidence:
         spent = _read(turn, turn, width)
         low, high = (low, turn) if spent["pairs"] >= spent["maps"] else (turn + 1, high)
     return evidence(
-        value(
-            "multiplications over the formula: most / least of five sizes", max(ratios) / min(ratios), document=1.0
-        ),
+        value("multiplications over the formula: most / least of five sizes", max(ratios) / min(ratios), document=1.0),
         value("multiplications over the formula", max(ratios), right=2.0),
         value(f"length at which projections stop being the bottleneck, d = {width}", low, right=2 * width),
         says="""The formula holds on the real module, with the factor 2 everywhere: two maps on each side, scores and
         mixing. In self-attention the projections are the larger part up to n = 2d.""",
         brief=2,
-        show=[table("Multiplications", ("n_t", "n_s", "d", "projections", "scores and mixing", "over the formula"), rows)],
+        show=[
+            table("Multiplications", ("n_t", "n_s", "d", "projections", "scores and mixing", "over the formula"), rows)
+        ],
     )
 
 

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 def multiplications(call: Callable[[], object]) -> dict[str, int]:
     """Of one call: those of the maps (a matrix of weights on every token), of pairs (products of two computed
-    tables: scores and mixing, sums over keys), and of convolutions. Attention goes its plain way, so that they are seen."""
+    tables: scores and mixing, sums over keys), and of convolutions. Attention goes its plain way, to be seen."""
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter, sdpa_kernel(SDPBackend.MATH):
         call()
@@ -21,6 +21,12 @@ def multiplications(call: Callable[[], object]) -> dict[str, int]:
         name = str(operation).split(".")[-1]
         kind = "maps" if name in ("mm", "addmm") else "pairs" if name in ("bmm", "baddbmm") else "convolutions"
         found[kind] += flops // 2  # a multiplication and an addition
+    return found
+
+
+def derivatives(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Of every output to every input: the shape of the output, then that of the input."""
+    found: Tensor = torch.autograd.functional.jacobian(function, x)  # type: ignore[no-untyped-call]
     return found
 
 

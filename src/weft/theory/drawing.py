@@ -6,7 +6,8 @@ import html
 import math
 from collections.abc import Sequence
 
-from weft.theory.claim import Picture, number
+from weft.theory.claim import Picture
+from weft.theory.prediction import number
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito 2008
 DASHES = ("", "6 3", "2 3", "9 3 2 3", "12 4", "1 4")  # and apart without colours too

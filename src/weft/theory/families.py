@@ -9,8 +9,9 @@ from torch import nn
 
 from weft.blocks import FeedForward
 from weft.models import ModelConfig, ViTConfig, preset
-from weft.theory.claim import ZERO, AtLeast, AtMost, Evidence, Near, claim, evidence, table, value
-from weft.theory.counting import largest, learned
+from weft.theory.claim import Evidence, claim, evidence, table, value
+from weft.theory.counting import derivatives, largest, learned
+from weft.theory.prediction import ZERO, AtLeast, AtMost, Near
 
 PAPER = {"transformer-base": 65, "transformer-big": 213, "vit-b": 86, "vit-l": 307, "vit-h": 632}  # millions
 
@@ -41,7 +42,13 @@ def sizes() -> Evidence:
         says="""Counted on the presets: 63.1 and 214.2 M with a shared vocabulary of 37 000, and 86.6, 304.3 and 632.0 M
         with 1 000 classes. What the papers print is within four percent of that.""",
         brief=5,
-        show=[table("Millions of parameters", ("preset", "counted", "printed"), [(n, round(c, 1), PAPER[n]) for n, c in counted.items()])],
+        show=[
+            table(
+                "Millions of parameters",
+                ("preset", "counted", "printed"),
+                [(n, round(c, 1), PAPER[n]) for n, c in counted.items()],
+            )
+        ],
     )
 
 
@@ -65,17 +72,17 @@ def patches() -> Evidence:
         value("convolutions in vit-b", len(convolutions), document=0, right=1),
         value("its stride − its kernel", only.stride[0] - only.kernel_size[0], right=0),
         value("convolution − linear map of cut-out patches", apart, right=ZERO),
-        says="""Cutting a picture into patches and mapping each by one matrix is a convolution whose stride is its kernel:
-        both give the same numbers, and ViT is written with Conv2d. It has one convolution, in which windows do not
-        overlap.""",
+        says="""Cutting a picture into patches and mapping each by one matrix is a convolution whose stride is its
+        kernel: both give the same numbers, and ViT is written with Conv2d. It has one convolution, in which windows do
+        not overlap.""",
     )
 
 
 @claim(
     "T37",
     "The feed-forward part and its neighbours",
-    says="""The feed-forward network helps to capture local patterns and dependencies between close elements of the input
-    sequence.""",
+    says="""The feed-forward network helps to capture local patterns and dependencies between close elements of the
+    input sequence.""",
     document="001",
     where="1.4 (d), purpose 2",
 )
@@ -84,7 +91,7 @@ def alone() -> Evidence:
     length, width = 5, 8
     part = FeedForward(width, 4 * width, activation="relu")
     x = torch.randn(1, length, width)
-    jacobian = torch.autograd.functional.jacobian(part, x)[0, :, :, 0].abs().amax((1, 3))  # from, to
+    jacobian = derivatives(part, x)[0, :, :, 0].abs().amax((1, 3))  # from, to
     between = jacobian.masked_fill(torch.eye(length, dtype=torch.bool), 0.0)
     return evidence(
         value("largest derivative to another position", float(between.max()), document=AtLeast(1e-6), right=0.0),
@@ -93,14 +100,20 @@ def alone() -> Evidence:
         do with each other is attention's part. (The same document says, rightly, that it is applied to each position
         separately.)""",
         brief=2,
-        show=[table("Largest derivative", ("of \\ to", *map(str, range(length))), [(str(n), *row) for n, row in enumerate(jacobian.tolist())])],
+        show=[
+            table(
+                "Largest derivative",
+                ("of \\ to", *map(str, range(length))),
+                [(str(n), *row) for n, row in enumerate(jacobian.tolist())],
+            )
+        ],
     )
 
 
 @claim(
     "T38",
     "“ViT uses smaller feed-forward networks”",
-    says="ViT uses smaller feed-forward networks than the original Transformer, because images already contain rich features.",
+    says="ViT uses smaller feed-forward networks than the original Transformer: images already contain rich features.",
     document="001",
     where="1.5 (b) 5",
     seconds=0.5,
@@ -118,7 +131,7 @@ def hidden() -> Evidence:
         value("hidden width of ViT-L (Transformer big: 4,096)", found["vit-l"], document=AtMost(big - 1), right=4096),
         value("hidden width of ViT-H", found["vit-h"], document=AtMost(big - 1), right=5120),
         value("hidden width of the Transformer, base", base, right=2048),
-        says="""They are larger: 3072 in ViT-B against 2048 in the base Transformer, 4096 in ViT-L as in the big one, and
-        5120 in ViT-H. In both, they are four times the width.""",
+        says="""They are larger: 3072 in ViT-B against 2048 in the base Transformer, 4096 in ViT-L as in the big one,
+        and 5120 in ViT-H. In both, they are four times the width.""",
         show=[table("Hidden width", ("preset", "feed-forward part"), list(found.items()))],
     )

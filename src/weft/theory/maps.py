@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -11,7 +13,7 @@ from weft.theory.claim import Evidence, claim, evidence, table, value
 WIDTH, LENGTH = 512, 10
 
 
-def _attention(**sizes: int) -> Attention:
+def _attention(**sizes: Any) -> Attention:
     """With shapes alone: nothing is drawn."""
     with torch.device("meta"):
         return Attention(WIDTH, lookup=SoftmaxLookup(), **sizes)
@@ -75,9 +77,7 @@ def heads() -> Evidence:
             document=3 * count * (WIDTH // count) ** 2,
             right=3 * WIDTH**2,
         ),
-        value(
-            "of one head's query map", own, document=(WIDTH // count) ** 2, right=WIDTH * WIDTH // count
-        ),
+        value("of one head's query map", own, document=(WIDTH // count) ** 2, right=WIDTH * WIDTH // count),
         value("different totals for 1 to 16 heads", len({every for every, _ in counted.values()}), document=1),
         says="""The maps cost 3D² for every number of heads: each head reads all D channels, so its map is D × D/H,
         and H of them are D² again. (D/H)² would be a head that reads its own channels only. That the total does not

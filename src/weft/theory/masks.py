@@ -9,8 +9,9 @@ from torch import nn
 
 from weft.blocks import Attention, Mask, renormalise, softargmax
 from weft.models import ModelConfig
-from weft.theory.claim import AtLeast, Evidence, Near, Picture, claim, evidence, table, value
+from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
 from weft.theory.counting import largest
+from weft.theory.prediction import AtLeast, Near
 
 SIZES: dict[str, Any] = {"vocab_size": 11, "width": 16, "depth": 1, "attention": {"kind": "softmax", "heads": 2}}
 
@@ -51,9 +52,9 @@ def _masks(model: nn.Module, *inputs: Any, **more: Any) -> dict[str, str]:
 @claim(
     "T20",
     "Which masks go where",
-    says="""BERT: key padding in the encoder. GPT: causal alone; with padding on the right no key padding mask is needed.
-    T5: key padding in the encoder and in cross-attention, causal in the decoder, which needs no key padding mask as
-    long as padding is on the right.""",
+    says="""BERT: key padding in the encoder. GPT: causal alone; with padding on the right no key padding mask is
+    needed. T5: key padding in the encoder and in cross-attention, causal in the decoder, which needs no key padding
+    mask as long as padding is on the right.""",
     document="003",
     where="question 2 (b)",
     seconds=0.3,
@@ -85,7 +86,11 @@ def families() -> Evidence:
         values.append(value(f"{family} {place}".strip(), heard[name], document=expected))
     return evidence(
         *values,
-        value("GPT, padded on the right: real tokens with − without a padding mask", largest((plain - told)[keep]), document=Near(0, 1e-11)),
+        value(
+            "GPT, padded on the right: real tokens with − without a padding mask",
+            largest((plain - told)[keep]),
+            document=Near(0, 1e-11),
+        ),
         value("GPT, padded on the left: the same", largest((left - left_told)[keep.flip(1)]), right=AtLeast(1e-3)),
         value("BERT, padded on the right: the same", largest((read - unread)[keep]), right=AtLeast(1e-3)),
         says="""So do the models here, shown by what their attentions are told. Causal with right padding needs no
@@ -120,10 +125,12 @@ def two_ways() -> Evidence:
         s[3] = 1.1 + lead
         return largest(softargmax(s, 1.0, allowed) - renormalise(softargmax(s), allowed))
 
-    leads = [float(n) for n in range(0, 141)]
+    leads = [float(n) for n in range(141)]
     fails = next(lead for lead in leads if apart(lead) > 1e-3)
     return evidence(
-        value("difference where the hidden score leads by 120", apart(120.0), document=Near(0, 1e-6), right=AtLeast(0.1)),
+        value(
+            "difference where the hidden score leads by 120", apart(120.0), document=Near(0, 1e-6), right=AtLeast(0.1)
+        ),
         value("difference where it leads by 20", apart(20.0), document=Near(0, 1e-6)),
         value("difference where it leads by 0", apart(0.0), document=Near(0, 1e-6)),
         value("the first lead at which they differ by more than a thousandth", fails, right=Near(90, share=0.15)),

@@ -18,8 +18,9 @@ from weft.blocks import (
     attention,
 )
 from weft.blocks.attention import AttentionConfig
-from weft.theory.claim import ZERO, AtLeast, Evidence, Near, Picture, claim, evidence, value
-from weft.theory.counting import largest
+from weft.theory.claim import Evidence, Picture, claim, evidence, value
+from weft.theory.counting import derivatives, largest
+from weft.theory.prediction import ZERO, AtLeast, Near
 
 
 def _layer(width: int, heads: int) -> TransformerLayer:
@@ -84,7 +85,9 @@ def grouped() -> Evidence:
     apart = largest(convolved.view_as(v) - lookup(q, k, v))
     return evidence(
         value("channels that one head's query map reads", read, document=1, right=width),
-        value("different filters that A·V applies to the channels", _filters(lookup, q, k, v), document=width, right=heads),
+        value(
+            "different filters that A·V applies to the channels", _filters(lookup, q, k, v), document=width, right=heads
+        ),
         value("A·V − conv1d(groups = heads)", apart, right=ZERO),
         says=f"""Two parts behave differently. The query, key and value maps are not grouped at all: each head reads
         all {width} channels. The mixing A·V is: it is a convolution with one group for each head, in which the tokens
@@ -100,8 +103,8 @@ def _filters(lookup: SoftmaxLookup, q: Tensor, k: Tensor, v: Tensor) -> int:
     def mixed(values: Tensor) -> Tensor:
         return lookup(q, k, values)[0].transpose(0, 1).flatten(1)
 
-    derivatives = torch.autograd.functional.jacobian(mixed, v)[:, :, 0]  # T, channel; head, S, channel of the head
-    own = derivatives.transpose(3, 4).flatten(2, 3).diagonal(dim1=1, dim2=2)  # T, S, channel
+    slopes = derivatives(mixed, v)[:, :, 0]  # T, channel; head, S, channel of the head
+    own = slopes.transpose(3, 4).flatten(2, 3).diagonal(dim1=1, dim2=2)  # T, S, channel
     return len({tuple(own[..., c].flatten().round(decimals=9).tolist()) for c in range(own.shape[-1])})
 
 
@@ -139,9 +142,7 @@ def copies() -> Evidence:
         for n = {count}, not 1: it takes a large β to make that the identity. Queries in another order then make a
         permutation. Scores that are all zero give every output the mean of the values.""",
         brief=2,
-        show=[
-            Picture("A token's weight for itself", "β", "weight", {"orthonormal, n = 8": points}, log_across=True)
-        ],
+        show=[Picture("A token's weight for itself", "β", "weight", {"orthonormal, n = 8": points}, log_across=True)],
     )
 
 
@@ -161,7 +162,7 @@ def pointwise() -> Evidence:
     convolution = nn.Conv1d(width, width, kernel_size=1)
     with torch.no_grad():
         convolution.weight.copy_((module.output.weight @ module.value.weight)[..., None])
-        convolution.bias.copy_(module.output.weight @ module.value.bias + module.output.bias)  # type: ignore[union-attr]
+        convolution.bias.copy_(module.output(module.value.bias))  # type: ignore[union-attr]
     local = convolution(x.mT).mT
     ones = module(x, mask=Mask(bias=torch.ones(length, length)))
     alone = module(x, mask=Mask(allow=torch.eye(length, dtype=torch.bool)))
@@ -217,7 +218,9 @@ def _by_heads(conv: nn.Conv2d, picture: Tensor) -> Tensor:
     """The convolution as attention: a head for each place of the kernel, which its relative bias makes it look at."""
     _, channels, rows, columns = picture.shape
     kernel = conv.kernel_size[0]
-    module = Attention(channels, heads=kernel**2, head_width=1, value_width=channels, bias=False, lookup=SoftmaxLookup())
+    module = Attention(
+        channels, heads=kernel**2, head_width=1, value_width=channels, bias=False, lookup=SoftmaxLookup()
+    )
     with torch.no_grad():
         module.query.weight.zero_()  # content has no say in where a head looks
         module.value.weight.copy_(torch.eye(channels).repeat(kernel**2, 1))
@@ -245,7 +248,9 @@ def mixes() -> Evidence:
     q, k, v = (torch.randn(1, heads, length, width // heads) for _ in range(3))
     lookup = module.lookup
     weights = SoftmaxLookup().weights(q, k)
-    outside = torch.relu(lookup(q, k, v) - v.amax(2, keepdim=True)) + torch.relu(v.amin(2, keepdim=True) - lookup(q, k, v))
+    outside = torch.relu(lookup(q, k, v) - v.amax(2, keepdim=True)) + torch.relu(
+        v.amin(2, keepdim=True) - lookup(q, k, v)
+    )
     other = torch.randn_like(v)
     in_values = lookup(q, k, 2 * v - 3 * other) - 2 * lookup(q, k, v) + 3 * lookup(q, k, other)
     x, y = torch.randn(1, length, width), torch.randn(1, length, width)
@@ -304,7 +309,7 @@ def _trained_heads(*, alike: bool) -> tuple[float, float]:
     for _ in range(60):
         loss = (module(x) - wanted).square().mean()
         steps.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         steps.step()
     maps = [m.weight for m in (module.query, module.key, module.value)]
     apart = max(largest(weight[wide:] - weight[:wide]) for weight in maps)

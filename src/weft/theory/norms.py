@@ -9,14 +9,16 @@ from torch import Tensor, nn
 
 from weft.blocks import Attention, FeedForward, LayerNorm, PostNorm, PreNorm, Residual, SoftmaxLookup, TransformerLayer
 from weft.blocks.residual import Branch
-from weft.theory.claim import AtLeast, AtMost, Evidence, Near, Picture, claim, evidence, table, value
+from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.theory.counting import derivatives
+from weft.theory.prediction import AtLeast, AtMost, Near
 
 
 @claim(
     "T21",
     "What layer norm and batch norm depend on",
-    says="""Of an input of shape [B, D], an output of layer norm depends on its own input and on others of its row; one of
-    batch norm on its own input and on others of its column.""",
+    says="""Of an input of shape [B, D], an output of layer norm depends on its own input and on others of its row; one
+    of batch norm on its own input and on others of its column.""",
     document="003",
     where="question 3 (a)",
 )
@@ -33,8 +35,8 @@ def depends() -> Evidence:
         value("layer norm", found["layer norm"], document="own row"),
         value("batch norm in training", found["batch norm in training"], document="own column"),
         value("batch norm in use", found["batch norm in use"], right="itself"),
-        says="""Layer norm: its own row, so a text's result does not depend on its neighbours in the batch. Batch norm: its
-        own column, in training mode; in use it has fixed statistics, and depends on its own input alone.""",
+        says="""Layer norm: its own row, so a text's result does not depend on its neighbours in the batch. Batch norm:
+        its own column, in training mode; in use it has fixed statistics, and depends on its own input alone.""",
         brief=2,
     )
 
@@ -46,7 +48,7 @@ def _depends(norm: nn.Module, rows: int, columns: int) -> str:
         result: Tensor = norm(x)[2, 3]
         return result
 
-    touched = torch.autograd.functional.jacobian(one, torch.randn(rows, columns)) != 0
+    touched = derivatives(one, torch.randn(rows, columns)) != 0
     patterns = {}
     for name, place in (("itself", (2, 3)), ("own row", (2, slice(None))), ("own column", (slice(None), 3))):
         patterns[name] = torch.zeros(rows, columns, dtype=torch.bool)
@@ -80,9 +82,13 @@ def length() -> Evidence:
         value("‖y − β1‖, ε = 0, γ = 1.7, d = 64", norm_of(gamma, 0.0), document=Near(predicted, 1e-9)),
         value("with ε = 1e-5, relative to γ√d less by", off, right=Near(usual / (2 * variance), share=0.01)),
         value("with γ = −1.7", norm_of(-gamma, 0.0), right=Near(predicted, 1e-9)),
-        value("γ from 0 to 2 by channels: off from mean(γ)·√d by", abs(norm_of(torch.linspace(0, 2, width), 0.0) - math.sqrt(width)), right=AtLeast(0.1)),
-        says=f"""|γ|√d for ε = 0 and one γ for all channels: the length of a vector is not negative, and with a γ for each
-        channel there is no such formula. With the default ε it is less by ε/2σ², about {off:.0e} here.""",
+        value(
+            "γ from 0 to 2 by channels: off from mean(γ)·√d by",
+            abs(norm_of(torch.linspace(0, 2, width), 0.0) - math.sqrt(width)),
+            right=AtLeast(0.1),
+        ),
+        says=f"""|γ|√d for ε = 0 and one γ for all channels: the length of a vector is not negative, and with a γ for
+        each channel there is no such formula. With the default ε it is less by ε/2σ², about {off:.0e} here.""",
         brief=2,
     )
 
@@ -130,12 +136,16 @@ def over_depth() -> Evidence:
         value("32 layers, large maps, residuals, no norm", wild, document=AtLeast(1e3)),
         value("the same with a norm after each (post-norm)", post, document=AtMost(100)),
         value("the same with a norm before each (pre-norm)", pre, document=AtMost(100)),
-        says="""Gradient norms of whole layers, 1 is the identity's. Without residuals and with maps that shrink, 32 layers
-        leave nothing of a gradient; residuals keep it. With maps that stretch, residuals alone make it grow with every
-        layer; a norm keeps it in bounds, be it before the branch or after the sum.""",
+        says="""Gradient norms of whole layers, 1 is the identity's. Without residuals and with maps that shrink, 32
+        layers leave nothing of a gradient; residuals keep it. With maps that stretch, residuals alone make it grow with
+        every layer; a norm keeps it in bounds, be it before the branch or after the sum.""",
         brief=4,
         show=[
-            table("Norm of the gradient", ("", *(f"{depth} layers" for depth in DEPTHS)), [(n, *v) for n, v in found.items()]),
+            table(
+                "Norm of the gradient",
+                ("", *(f"{depth} layers" for depth in DEPTHS)),
+                [(n, *v) for n, v in found.items()],
+            ),
             Picture("The gradient through many layers", "layers", "norm", lines, True, True),
         ],
     )

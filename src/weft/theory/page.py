@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from weft.theory.claim import HOLDS, WRONG, Finding, Picture, Table, Value, number
+from weft.theory.claim import HOLDS, WRONG, Finding, Picture, Table, Value
 from weft.theory.drawing import svg
+from weft.theory.prediction import number
 
 STYLE = """
 :root { color-scheme: light dark; --grid: #8884; --right: #00795a; --wrong: #b84a00; }
@@ -97,7 +98,8 @@ def _rows(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> st
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
     name = html.escape(title or "values")
-    return f'<div class="wide" tabindex="0" role="region" aria-label="{name}"><table>{caption}<tr>{top}</tr>{body}</table></div>\n'
+    region = f'<div class="wide" tabindex="0" role="region" aria-label="{name}">'
+    return f"{region}<table>{caption}<tr>{top}</tr>{body}</table></div>\n"
 
 
 def _figure(picture: Picture) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.theory.claim import AtLeast, Evidence, Picture, claim, evidence, table, value
+from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.theory.prediction import AtLeast
 
 COUNTS = (50, 150, 500, 1400)  # pictures to learn from
 STEPS = 200
@@ -22,8 +23,8 @@ TRAINING: dict[str, Any] = {"training.batch": 32, "objective.augment.mixup": 0}
 @claim(
     "T33",
     "Weak inductive bias needs more data",
-    says="""Transformers generalise ConvNets and are more flexible. Their weak inductive bias implies that they need more
-    training data to make learned patterns visible.""",
+    says="""Transformers generalise ConvNets and are more flexible. Their weak inductive bias implies that they need
+    more training data to make learned patterns visible.""",
     document="004",
     where="section 6",
     seconds=150,
@@ -34,7 +35,7 @@ def data_hunger() -> Evidence:
     from weft.data.picture_demo import demo_pictures
 
     learn, judge = demo_pictures("train"), demo_pictures("test")
-    found: dict[str, list[tuple[int, float]]] = {name: [] for name in MODELS}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in MODELS}
     parameters = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in COUNTS:
@@ -44,8 +45,7 @@ def data_hunger() -> Evidence:
                 found[name].append((count, accuracy))
     gaps = [b - a for (_, a), (_, b) in zip(found["vit"], found["convnext"], strict=True)]
     rows = [
-        (count, a, b, gap)
-        for (count, a), (_, b), gap in zip(found["vit"], found["convnext"], gaps, strict=True)
+        (int(count), a, b, gap) for (count, a), (_, b), gap in zip(found["vit"], found["convnext"], gaps, strict=True)
     ]
     return evidence(
         value("from 50 pictures: ConvNeXt's accuracy less ViT's", gaps[0], document=AtLeast(0.02)),
@@ -58,7 +58,9 @@ def data_hunger() -> Evidence:
         brief=2,
         show=[
             table("Test accuracy on handwritten digits", ("pictures", "vit", "convnext", "gap"), rows),
-            Picture("Accuracy over the number of pictures", "pictures to learn from", "accuracy", found, log_across=True),  # type: ignore[arg-type]
+            Picture(
+                "Accuracy over the number of pictures", "pictures to learn from", "accuracy", found, log_across=True
+            ),
         ],
     )
 

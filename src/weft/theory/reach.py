@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.blocks import Attention, HardLookup, SoftmaxLookup
-from weft.theory.claim import AtLeast, AtMost, Evidence, claim, evidence, table, value
+from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.counting import largest
+from weft.theory.prediction import AtLeast, AtMost
 
 
 @claim(
     "T18",
     "Receptive field of argmax heads",
-    says="""If softmax is taken for argmax, a node at layer n has a receptive field of 2ⁿ with one head, 3ⁿ with two, and
-    (k + 1)ⁿ with k heads, because of the residual connection.""",
+    says="""If softmax is taken for argmax, a node at layer n has a receptive field of 2ⁿ with one head, 3ⁿ with two,
+    and (k + 1)ⁿ with k heads, because of the residual connection.""",
     document="003",
     where="question 2 (a)",
     seconds=0.3,
@@ -32,19 +35,27 @@ def receptive_field() -> Evidence:
                 values.append(value(f"{heads} heads, 3 layers".replace("1 heads", "1 head"), reached, document=bound))
     return evidence(
         *values,
-        value("random heads: most of seen / (k + 1)ⁿ", max(drawn / bound for _, _, bound, _, drawn in rows), document=AtMost(1)),
+        value(
+            "random heads: most of seen / (k + 1)ⁿ",
+            max(drawn / bound for _, _, bound, _, drawn in rows),
+            document=AtMost(1),
+        ),
         says="""An upper bound, and one that is reached: layer l's heads look 1, 2, … k times (k + 1)^l places back, as
         digits of a number. Heads that look anywhere see fewer, because some look at the same place.""",
         brief=3,
         show=[
-            table("Inputs that the last position sees", ("heads", "layers", "(k + 1)ⁿ", "chosen heads", "random heads"), rows)
+            table(
+                "Inputs that the last position sees",
+                ("heads", "layers", "(k + 1)ⁿ", "chosen heads", "random heads"),
+                rows,
+            )
         ],
     )
 
 
 def _argmax(length: int, heads: int) -> Attention:
     """Heads that choose by the position, of which the stream has a channel for each, and read the last channel."""
-    sizes = {"heads": heads, "head_width": length, "value_width": 1}
+    sizes: dict[str, Any] = {"heads": heads, "head_width": length, "value_width": 1}
     module = Attention(length + 1, bias=False, lookup=HardLookup(learning="argmax"), **sizes)
     with torch.no_grad():
         module.key.weight.copy_(torch.eye(length, length + 1).repeat(heads, 1))
@@ -105,7 +116,11 @@ def argmax() -> Evidence:
         value("gradient to the other keys", hard["other keys"], document=0.0),
         value("gradient to W_q and W_k", max(hard["W_q"], hard["W_k"]), right=0.0),
         value("gradient to W_v", hard["W_v"], right=AtLeast(1e-3)),
-        value("softmax: least gradient to W_q, W_k, W_v", min(soft[w] for w in ("W_q", "W_k", "W_v")), document=AtLeast(1e-3)),
+        value(
+            "softmax: least gradient to W_q, W_k, W_v",
+            min(soft[w] for w in ("W_q", "W_k", "W_v")),
+            document=AtLeast(1e-3),
+        ),
         says="""Exactly zero for queries and keys, and for the selected key too: which key is the best does not change
         with a small step, so nothing about the choice is learned. Only the values learn.""",
         brief=2,
@@ -120,7 +135,12 @@ def _gradients(lookup: HardLookup | SoftmaxLookup) -> dict[str, float]:
     module = Attention(width, heads=1, lookup=lookup)
     x, wanted = torch.randn(1, length, width), torch.randn(1, length, width)
     keys: list[Tensor] = []
-    module.key.register_forward_hook(lambda _, __, out: keys.append(out) or out.retain_grad() if out.requires_grad else None)  # type: ignore[func-returns-value]
+
+    def keep(_: nn.Module, __: object, found: Tensor) -> None:
+        found.retain_grad()
+        keys.append(found)
+
+    module.key.register_forward_hook(keep)
     (module(x) - wanted).square().sum().backward()
     query, key = module.query(x)[0], keys[0][0]
     chosen = (query @ key.T).argmax(-1).unique()

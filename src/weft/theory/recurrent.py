@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from weft.analysis import gradient_by_distance
 from weft.blocks import Attention, Mask, SoftmaxLookup
 from weft.blocks.recurrent import Kind, RecurrentLayer, StateCache
-from weft.theory.claim import AtLeast, AtMost, Evidence, Near, Picture, claim, evidence, table, value
+from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
 from weft.theory.counting import multiplications
+from weft.theory.prediction import AtLeast, AtMost, Near
 
 WIDTH, FAR = 32, 100
 
@@ -40,8 +41,8 @@ def _recurrent(kind: Kind, gain: float = 1.0) -> nn.Module:
 @claim(
     "T29",
     "Gradients through time",
-    says="""RNNs suffer from vanishing or exploding gradients on long sequences. Between two positions lie O(n) steps in an
-    RNN and O(1) in attention, and an RNN cannot be computed in parallel over time (001, 002).""",
+    says="""RNNs suffer from vanishing or exploding gradients on long sequences. Between two positions lie O(n) steps in
+    an RNN and O(1) in attention, and an RNN cannot be computed in parallel over time (001, 002).""",
     document="001, 002",
     where="1.4 (b); slide “Backpropagation through time”",
     seconds=1.5,
@@ -61,24 +62,34 @@ def through_time() -> Evidence:
     far = {name: float(line[FAR]) for name, line in norms.items()}
     path = {name: _path(layers[name], x[:1, :FAR]) for name in ("rnn", "attention")}
     seconds = {name: [_milliseconds(layers[name], n) for n in (64, 256, 1024)] for name in ("rnn", "lstm", "attention")}
-    lines = {
-        name: [(float(d), max(float(line[d]), 1e-30)) for d in range(0, 160, 5)] for name, line in norms.items()
-    }
+    lines = {name: [(float(d), max(float(line[d]), 1e-30)) for d in range(0, 160, 5)] for name, line in norms.items()}
     near = float(norms["attention"][FAR] / norms["attention"][1])
     return evidence(
-        value("rnn whose state shrinks: gradient to 100 tokens before", far["rnn, map of the state × 0.5"], document=AtMost(1e-20)),
+        value(
+            "rnn whose state shrinks: gradient to 100 tokens before",
+            far["rnn, map of the state × 0.5"],
+            document=AtMost(1e-20),
+        ),
         value("rnn whose state grows: the same", far["rnn, map of the state × 2"], document=AtLeast(1e3)),
         value("attention: gradient 100 tokens before over that one before", near, document=AtLeast(0.2)),
         value("steps from the first input to the last output, rnn", path["rnn"], document=FAR),
         value("the same, attention", path["attention"], document=1),
-        says="""Through each token the gradient passes the map of the state once, so over 100 tokens it dies when that map
-        shrinks and explodes when it stretches; an LSTM begins by keeping what it has, and forgets slowly. Attention
+        says="""Through each token the gradient passes the map of the state once, so over 100 tokens it dies when that
+        map shrinks and explodes when it stretches; an LSTM begins by keeping what it has, and forgets slowly. Attention
         looks at each token directly, one step however far away. The steps of an RNN wait for each other, those of
         attention do not.""",
         brief=3,
         show=[
-            table("Norm of the gradient, so many tokens before", ("layer", *map(str, shown)), [(n, *(float(line[d]) for d in shown)) for n, line in norms.items()]),
-            table("Milliseconds forward and backward on this computer, one row", ("layer", "64 tokens", "256", "1,024"), [(n, *s) for n, s in seconds.items()]),
+            table(
+                "Norm of the gradient, so many tokens before",
+                ("layer", *map(str, shown)),
+                [(n, *(float(line[d]) for d in shown)) for n, line in norms.items()],
+            ),
+            table(
+                "Milliseconds forward and backward on this computer, one row",
+                ("layer", "64 tokens", "256", "1,024"),
+                [(n, *s) for n, s in seconds.items()],
+            ),
             Picture("The gradient of the last output", "tokens before", "norm", lines, log_up=True),
         ],
     )
@@ -132,13 +143,18 @@ def cheaper() -> Evidence:
     ]
     scores, step = attention["pairs"] / 2, spent["rnn"] / 2
     return evidence(
-        value("attention, n = 64, d = 512: multiplications", sum(attention.values()), document=AtMost(spent["rnn"]), right=4 * length * width**2 + 2 * length**2 * width),
+        value(
+            "attention, n = 64, d = 512: multiplications",
+            sum(attention.values()),
+            document=AtMost(spent["rnn"]),
+            right=4 * length * width**2 + 2 * length**2 * width,
+        ),
         value("plain RNN", spent["rnn"], right=2 * length * width**2),
         value("LSTM", spent["lstm"], right=8 * length * width**2),
         value("scores alone over the RNN's map of the state", scores / step, document=Near(length / width, share=1e-9)),
         value("attention over a plain RNN, least of ten sizes", min(a / r for _, _, a, r, _ in rows), right=AtLeast(2)),
-        says=f"""True of the scores alone: n²d against nd². But attention has four maps of its own, so with these it never
-        costs less than a plain RNN, at least twice as much: {sum(attention.values()) / 1e6:.0f} M against
+        says=f"""True of the scores alone: n²d against nd². But attention has four maps of its own, so with these it
+        never costs less than a plain RNN, at least twice as much: {sum(attention.values()) / 1e6:.0f} M against
         {spent["rnn"] / 1e6:.0f} M for n = 64, d = 512. It costs less than an LSTM ({spent["lstm"] / 1e6:.0f} M) there.
         That it is faster to train has another reason: its steps do not wait for each other.""",
         brief=3,

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from weft.blocks import HardLookup, SoftmaxLookup, attention, softargmax
-from weft.theory.claim import ZERO, AtLeast, AtMost, Evidence, Near, Picture, claim, evidence, table, value
+from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.theory.counting import derivatives as derivatives_of
 from weft.theory.counting import largest
+from weft.theory.prediction import ZERO, AtLeast, AtMost, Near
 
 INPUTS = (-3.0, 1.0, 100.0, 5.0, -1.0)
 
@@ -29,13 +31,23 @@ def derivatives() -> Evidence:
     y = softargmax(z)
     rest = [float(sum(y[j] for j in range(5) if j != i)) for i in range(5)]  # 1 − yᵢ, which float64 cannot subtract
     found = [[float(y[i]) * (rest[i] if i == j else -float(y[j])) for j in range(5)] for i in range(5)]
-    naive = torch.autograd.functional.jacobian(softargmax, z)
+    naive = derivatives_of(softargmax, z)
     steps = [largest(softargmax(z + 0.1 * direction) - y) for direction in (*torch.eye(5), *-torch.eye(5))]
     exact = _largest_derivative()
     rows = [[f"∂y{i + 1}", *(f"{entry:.1e}" for entry in row)] for i, row in enumerate(found)]
     return evidence(
-        value("largest of the 25", max(abs(d) for row in found for d in row), document=AtMost(1e-6), right=Near(exact, share=1e-9)),
-        value("largest change of the output, an input moved by 0.1", max(steps), document=AtLeast(1e-3), right=AtMost(1e-40)),
+        value(
+            "largest of the 25",
+            max(abs(d) for row in found for d in row),
+            document=AtMost(1e-6),
+            right=Near(exact, share=1e-9),
+        ),
+        value(
+            "largest change of the output, an input moved by 0.1",
+            max(steps),
+            document=AtLeast(1e-3),
+            right=AtMost(1e-40),
+        ),
         value("∂y3/∂z3 as plain float64 has it", float(naive[2, 2]), right=0.0),
         says="""All 25 are about 0; the largest, ∂y3/∂z3, is 5.6e-42, and plain float64 gives exactly 0 for it, because
         1 − y3 is below its digits. That is the opposite of sensitivity: nothing that is done to the inputs by a little
@@ -117,10 +129,24 @@ def noise() -> Evidence:
     points = [(size, left(size)) for size in sizes]
     moved = int((attention(q, changed(0.01), v) - h).abs().amax(-1).gt(1e-9).sum())
     return evidence(
-        value("weights of other keys that change", int((after - a)[:, 1:].abs().gt(1e-9).sum()), document=0, right=queries * (keys - 1)),
-        value("sum of a query's weights, if softargmax could be split", float(after.sum(-1).mean()), document=float(split.sum(-1).mean()), right=1.0),
+        value(
+            "weights of other keys that change",
+            int((after - a)[:, 1:].abs().gt(1e-9).sum()),
+            document=0,
+            right=queries * (keys - 1),
+        ),
+        value(
+            "sum of a query's weights, if softargmax could be split",
+            float(after.sum(-1).mean()),
+            document=float(split.sum(-1).mean()),
+            right=1.0,
+        ),
         value("queries whose output changes", moved, right=queries),
-        value("remainder after the first order: halving ε divides it by", left(1e-3) / left(5e-4), right=Near(4, share=0.02)),
+        value(
+            "remainder after the first order: halving ε divides it by",
+            left(1e-3) / left(5e-4),
+            right=Near(4, share=0.02),
+        ),
         says="""To first order Δh = β·aᵢ·(vᵢ − h)·(ε·q) for every query, and the remainder falls as ε². All weights of a
         query change, because they have to sum to 1: what the changed key gains, the others lose. softargmax of a sum
         is not the sum of two softargmaxes; weights would then sum to 2.""",
@@ -205,7 +231,7 @@ def variance() -> Evidence:
 
 
 def _scores(query: Tensor, key: Tensor, beta: float | None) -> Tensor:
-    """What the softmax is taken of, read back from the weights: log a + constant, the constant taken off by row means."""
+    """What the softmax is taken of, read back from the weights: log a less its mean over the row."""
     logs = SoftmaxLookup(beta=beta).weights(query, key).clamp(min=1e-300).log()
     expected = logs - logs.mean(-1, keepdim=True)
     return expected * math.sqrt(key.shape[2] / (key.shape[2] - 1))
@@ -214,8 +240,8 @@ def _scores(query: Tensor, key: Tensor, beta: float | None) -> Tensor:
 @claim(
     "T17",
     "Unscaled softmax loses its gradient",
-    says="""If the largest weight is above 1 − ε and all others are below ε, ‖∂a/∂s‖²_F ≤ n²ε². Without scaling, ε can be
-    made as small as one likes by a large enough width, so the gradient vanishes.""",
+    says="""If the largest weight is above 1 − ε and all others are below ε, ‖∂a/∂s‖²_F ≤ n²ε². Without scaling, ε can
+    be made as small as one likes by a large enough width, so the gradient vanishes.""",
     document="003",
     where="question 1 (a)",
     seconds=0.5,
@@ -238,11 +264,15 @@ def saturation() -> Evidence:
         found.append((width, *(float(f(norms[n])) for n in ("plain", "scaled") for f in (torch.median, torch.mean))))
     first, last = found[0], found[-1]
     wide = {w: row for w, *row in found}
-    lines = {name: [(row[0], row[n]) for row in found] for n, name in ((1, "median"), (2, "mean"), (3, "scaled, median"))}
+    lines = {
+        name: [(row[0], row[n]) for row in found] for n, name in ((1, "median"), (2, "mean"), (3, "scaled, median"))
+    }
     return evidence(
         value("largest ‖∂a/∂s‖² / n²ε²", worst, document=AtMost(1)),
         value("unscaled: median norm at width 1024 over that at 4", last[1] / first[1], document=AtMost(0.01)),
-        value("unscaled: mean norm at width 64 over that at 1024", wide[64][1] / wide[1024][1], right=Near(4, share=0.4)),
+        value(
+            "unscaled: mean norm at width 64 over that at 1024", wide[64][1] / wide[1024][1], right=Near(4, share=0.4)
+        ),
         value("scaled: median norm at width 1024 over that at 4", last[3] / first[3], document=AtLeast(0.5)),
         says="""The bound holds. Without scaling the median norm collapses with the width; the mean falls only as
         1/√width, because now and then two keys are nearly equal and their gradient is not small. Scaled, neither
@@ -279,7 +309,7 @@ def hash_table() -> Evidence:
 
     low, high = 10 / float(margin[one]), 20 / float(margin[one])
     slope = (math.log(error(high)) - math.log(error(low))) / (high - low)
-    betas = [n * low / 5 for n in range(0, 11)]
+    betas = [n * low / 5 for n in range(11)]
     lines = {
         "error": [(b, error(b)) for b in betas],
         "exp(−β·margin)": [(b, error(betas[-1]) * math.exp(float(margin[one]) * (betas[-1] - b))) for b in betas],
@@ -287,7 +317,11 @@ def hash_table() -> Evidence:
     return evidence(
         value("error at β = 20/margin", error(high), document=Near(0, 1e-6)),
         value("slope of log(error) over β, in margins", slope / float(margin[one]), right=Near(-1, share=0.05)),
-        value("of 40 queries, so many take the nearest key's value", int((chosen == v[nearest]).all(-1).sum()), document=40),
+        value(
+            "of 40 queries, so many take the nearest key's value",
+            int((chosen == v[nearest]).all(-1).sum()),
+            document=40,
+        ),
         says="""With β growing, the output approaches the value of the key with the largest inner product, which is the
         nearest one where all keys are equally long; the error falls as exp(−β·margin), the margin being the lead of the
         best score over the next.""",

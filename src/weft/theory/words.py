@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.theory.claim import AtLeast, Evidence, Near, claim, evidence, table, value
+from weft.theory.claim import Evidence, claim, evidence, table, value
+from weft.theory.prediction import AtLeast, Near
 
 VECTORS, COUNTS = "weft.models.word2vec", "weft.models.ngram"
 WORDS, TASTES = 60, 4  # of the language that is made up for T31
@@ -32,7 +33,12 @@ def which_matrix() -> Evidence:
     found = {kind: _similarity(_learned(kind, sentences), liking) for kind in ("CBOWConfig", "SkipGramConfig")}
     (first, second), (own, other) = found["CBOWConfig"], found["SkipGramConfig"]
     return evidence(
-        value("CBOW: second matrix less first, Spearman with how alike words are", second - first, document=AtLeast(0.1), right=Near(0, 0.1)),
+        value(
+            "CBOW: second matrix less first, Spearman with how alike words are",
+            second - first,
+            document=AtLeast(0.1),
+            right=Near(0, 0.1),
+        ),
         value("CBOW: first matrix", first, right=AtLeast(0.8)),
         value("CBOW: second matrix", second, document=AtLeast(0.8)),
         value("skip-gram: first matrix", own, document=AtLeast(0.8)),
@@ -114,7 +120,7 @@ def counts() -> Evidence:
     ids = np.array([words.index(word) for word in TEXT.split()], dtype=np.int64)
     end = words.index(".")
     models = {n: _counted(ids, n, len(words), end) for n in (1, 2, 3)}
-    sentence = [words.index(word) for word in "the cat sat on the mat".split()]
+    sentence = [words.index(word) for word in ["the", "cat", "sat", "on", "the", "mat"]]
     orders = [[end, *order] for order in itertools.islice(itertools.permutations(sentence), 0, 720, 7)]
     nats = {n: [model.text_nats(np.array(order)) for order in orders] for n, model in models.items()}
     trigram = models[3]
@@ -132,13 +138,21 @@ def counts() -> Evidence:
         value("3-gram: the same", spread[3], document=AtLeast(1)),
         value("bag of words: nats − those of the product Π p(x_n)", abs(nats[1][0] - product), document=Near(0, 1e-9)),
         value("3-gram: nats − those of the conditional probabilities", abs(nats[3][0] - chain), document=Near(0, 1e-9)),
-        value("3-gram: words further back than two change the next by", float((far - near).exp().sub(1).abs().max()), document=Near(0, 1e-9)),
+        value(
+            "3-gram: words further back than two change the next by",
+            float((far - near).exp().sub(1).abs().max()),
+            document=Near(0, 1e-9),
+        ),
         value("3-gram: probability of all beginnings of two words together", total, right=Near(1, 1e-9)),
         says="""The bag of words gives every order of a sentence the same probability; n-grams do not. Their chain rule
         holds: the product of conditional probabilities is the probability of the text, those of all texts sum to 1, and
         what stands further back than n − 1 words changes nothing.""",
         brief=2,
-        show=[table("Nats of “the cat sat on the mat”", ("model", "as it stands", "likeliest order", "least likely"), rows)],
+        show=[
+            table(
+                "Nats of “the cat sat on the mat”", ("model", "as it stands", "likeliest order", "least likely"), rows
+            )
+        ],
     )
 
 
