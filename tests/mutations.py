@@ -35,6 +35,7 @@ TESTS = {
     "compare": ["tests/compare/test_compare.py"],
     "compared": ["tests/compare/test_page.py", "tests/compare/test_variants.py"],
     "moved": ["tests/training/test_attention_kinds.py"],
+    "theory": ["tests/theory/test_claims.py"],
     "generation": WRITING,
     "tasks": ["tests/tasks/test_transfer.py"],
     "loops": ["tests/generation/test_packing.py"],  # these compile for some seconds
@@ -344,6 +345,11 @@ MUTANTS = [
     seeing("a finished run is trained again", "compare/session.py", 'return bool(order.reason) or read_outcome(self.folder(order)).get("done") is True', "return bool(order.reason)", "compare"),
     seeing("the worst is best", "compare/rows.py", "sign = -1 if METRICS[metric] else 1", "sign = 1", "compared"),
     seeing("two variants share a folder", "compare/variants.py", "while name.casefold() in taken:", "while name in taken:", "compared"),
+    seeing("theory: the document is always right", "theory/claim.py", "return self.document is None or self.document.agrees(self.measured)", "return True", "theory"),
+    seeing("theory: nothing is ever broken", "theory/claim.py", "return self.right.agrees(self.measured)", "return True", "theory"),
+    seeing("theory: a page believes its claims", "theory/page.py", "{html.escape(claim.says)}", "{claim.says}", "theory"),
+    seeing("theory: additions count", "theory/counting.py", "found[kind] += flops // 2", "found[kind] += flops", "theory"),
+    seeing("theory: chance is not put back", "theory/claim.py", "with torch.random.fork_rng(devices=[]), torch.enable_grad():", "with torch.enable_grad():", "theory"),
     seeing("what a kind has of its own is looked for", "tasks/start.py", 'or ".lookup." in name', "or False", "moved"),
 ]  # fmt: skip
 

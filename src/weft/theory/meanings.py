@@ -115,8 +115,8 @@ def _word_vectors(sentences: Tensor, size: int) -> Tensor:
 
 def _reader(sentences: Tensor, size: int) -> Any:
     """A small BERT that has learned to guess hidden words."""
-    sizes: dict[str, Any] = {"width": 32, "depth": 2, "attention": {"kind": "softmax", "heads": 2}}
-    model = BERTConfig(vocab_size=size, max_length=16, head="masked", **sizes).build()
+    sizes: dict[str, Any] = {"width": 32, "depth": 2, "attention": {"kind": "softmax", "heads": 2}, "head": "masked"}
+    model = BERTConfig(vocab_size=size, max_length=16, **sizes).build()
     steps = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(STEPS):
         rows = sentences[torch.randint(len(sentences), (64,))]
@@ -125,7 +125,7 @@ def _reader(sentences: Tensor, size: int) -> Any:
         states = model(rows.masked_fill(hidden, 1), keep=keep)
         loss = F.cross_entropy(model.masked_logits(states[hidden]), rows[hidden])
         steps.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         steps.step()
     return model.eval()
 
