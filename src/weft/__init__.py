@@ -44,6 +44,7 @@ _PACKAGES = (
     "models",
     "tasks",
     "text",
+    "theory",
     "training",
     "weights",
 )

@@ -22,6 +22,7 @@ from weft.cli import (
     generate,
     runs,
     similar,
+    theory,
     tokens,
     tour,
     train,
@@ -55,6 +56,7 @@ app.command("import")(transfer.import_)
 app.command()(transfer.export)
 app.command()(tokens.tokens)
 app.command(cls=SeveralFiles)(check.check)
+app.command(cls=theory.OptionalFile)(theory.theory)
 app.command()(runs.runs)
 app.command()(doctor.doctor)
 app.command()(tour.tour)
