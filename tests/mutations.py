@@ -294,7 +294,7 @@ MUTANTS = [
     translating("a writer begins anew at each call", "blocks/pair_state.py", "found = first if self.state is None else self.state", "found = first", "recurrent pairs"),
     translating("states of beams stay where they are", "blocks/pair_state.py", "self.state = self.state.index_select(0, rows)", "pass", "recurrent pairs"),
     translating("the writer begins with the forward state", "models/seq2seq.py", "self.first(ends[-1][1])", "self.first(ends[-1][0])", "recurrent pairs"),
-    translating("gates are turned together", "training/optimizer.py", "heads |= {p: 3 for p in module.parameters() if p.dim() == 2}", "pass", "recurrent training"),
+    translating("gates are turned together", "training/optimizer.py", "heads |= {p: len(p) // module.hidden_size for p in module.parameters() if p.dim() == 2}", "pass", "recurrent training"),
     translating("a look at a seq2seq is not refused", "tasks/translating.py", "            check_looks(self.model)", "            pass", "recurrent training"),
     translating("a bucket takes in the next length", "tasks/translation_quality.py", "length <= high)", "length <= high + 1)", "lengths"),
     translating("lengths of all together", "tasks/translation_quality.py", "quality([written[n] for n in places], [references[n] for n in places])", "quality(written, references)", "lengths"),

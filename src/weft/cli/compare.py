@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from weft.compare.session import Session
 
 SHOWN = 120  # letters of a sample
-SHOWN = 120  # letters of a sample
 UNTOLD = ("reading", "planning")  # phases that were told before the first run
 Vary = Annotated[
     list[str] | None,

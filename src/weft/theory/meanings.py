@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.models import BERTConfig
+from weft.models import BERTConfig, SkipGramConfig
+from weft.models.word2vec_examples import Chances
+from weft.objectives.word_vectors import word_vector_loss
 from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.prediction import AtLeast, Near
 
-VECTORS = "weft.models.word2vec"
 STEPS, LENGTH = 250, 11
 RIVER = (
     ("i", "we", "they"),
@@ -56,7 +56,6 @@ MONEY = (
     where="slide “Attention”",
     seconds=40,
     on_request=True,
-    needs=(VECTORS,),
 )
 def bank() -> Evidence:
     """A word2vec and a small BERT learn the same sentences; then each is asked for the vector of bank in both."""
@@ -95,19 +94,17 @@ def _sentences(parts: tuple[tuple[str, ...], ...], words: list[str]) -> Tensor:
 
 def _word_vectors(sentences: Tensor, size: int) -> Tensor:
     """The first matrix of a skip-gram model that has read all sentences."""
-    models, examples = import_module(VECTORS), import_module(f"{VECTORS}_examples")
-    loss_of = import_module("weft.objectives.word_vectors").word_vector_loss
-    config = models.SkipGramConfig(vocab_size=size, width=16, window=5, negative=0, sample=0.0)
+    config = SkipGramConfig(vocab_size=size, width=16, window=5, negative=0, sample=0.0)
     model = config.build()
     text = torch.cat([sentences, torch.zeros(len(sentences), 1, dtype=torch.long)], 1).flatten().numpy()
     text = np.where(text == 0, -1, text).astype(np.int32)
-    chances = examples.Chances(np.bincount(text[text >= 0], minlength=size), config, 0)
+    chances = Chances(np.bincount(text[text >= 0], minlength=size), config, 0)
     steps = torch.optim.Adam(model.parameters(), lr=0.05)
     for step in range(20):
         start = step * 500 * (LENGTH + 1) % len(text)
-        loss, count = loss_of(model, chances.examples(text[start : start + 2000], chances.base(step)))
+        loss, count = word_vector_loss(model, chances.examples(text[start : start + 2000], chances.base(step)))
         steps.zero_grad()
-        (loss / count).backward()
+        torch.autograd.backward(loss / count)
         steps.step()
     found: Tensor = model.input.weight.detach()
     return found

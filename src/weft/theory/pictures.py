@@ -29,6 +29,7 @@ TRAINING: dict[str, Any] = {"training.batch": 32, "objective.augment.mixup": 0}
     where="section 6",
     seconds=150,
     on_request=True,
+    needs=("sklearn",),  # whose digits it learns from
 )
 def data_hunger() -> Evidence:
     """A plain ViT and a ConvNeXt of equal size on more and more digits, the same number of steps each."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from weft.models import CBOWConfig, NGramConfig, SkipGramConfig, Word2VecConfig
+from weft.models.ngram_counts import count
+from weft.models.ngram_smoothing import SmoothingConfig
+from weft.models.word2vec_examples import Chances
+from weft.objectives.word_vectors import word_vector_loss
 from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.prediction import AtLeast, Near
 
-VECTORS, COUNTS = "weft.models.word2vec", "weft.models.ngram"
 WORDS, TASTES = 60, 4  # of the language that is made up for T31
 
 
@@ -25,13 +28,12 @@ WORDS, TASTES = 60, 4  # of the language that is made up for T31
     document="002",
     where="slide “The word2vec technique”",
     seconds=3,
-    needs=(VECTORS,),
 )
 def which_matrix() -> Evidence:
     """A made-up language in which it is known how alike two words are; both matrices are asked."""
     liking, sentences = _language()
-    found = {kind: _similarity(_learned(kind, sentences), liking) for kind in ("CBOWConfig", "SkipGramConfig")}
-    (first, second), (own, other) = found["CBOWConfig"], found["SkipGramConfig"]
+    found = {kind: _similarity(_learned(kind, sentences), liking) for kind in (CBOWConfig, SkipGramConfig)}
+    (first, second), (own, other) = found[CBOWConfig], found[SkipGramConfig]
     return evidence(
         value(
             "CBOW: second matrix less first, Spearman with how alike words are",
@@ -66,19 +68,17 @@ def _language() -> tuple[Tensor, np.ndarray[Any, np.dtype[np.int32]]]:
     return liking, torch.cat([drawn, border], 1).flatten().numpy().astype(np.int32)
 
 
-def _learned(kind: str, sentences: np.ndarray[Any, np.dtype[np.int32]]) -> Any:
+def _learned(kind: type[Word2VecConfig], sentences: np.ndarray[Any, np.dtype[np.int32]]) -> Any:
     """The package's own model, examples and loss, learned in large steps."""
-    models, examples = import_module(VECTORS), import_module(f"{VECTORS}_examples")
-    loss_of = import_module("weft.objectives.word_vectors").word_vector_loss
-    config = getattr(models, kind)(vocab_size=WORDS, width=8, window=5, negative=0, sample=0.0)
+    config = kind(vocab_size=WORDS, width=8, window=5, negative=0, sample=0.0)
     model = config.build()
     counts = np.bincount(sentences[sentences >= 0], minlength=WORDS)
-    chances = examples.Chances(counts, config, 0)
+    chances = Chances(counts, config, 0)
     steps = torch.optim.Adam(model.parameters(), lr=0.05)
     for step, block in zip(range(100), itertools.cycle(np.array_split(sentences, 30)), strict=False):
-        loss, count = loss_of(model, chances.examples(block, chances.base(step)))
+        loss, count = word_vector_loss(model, chances.examples(block, chances.base(step)))
         steps.zero_grad()
-        (loss / count).backward()
+        torch.autograd.backward(loss / count)
         steps.step()
     return model
 
@@ -112,7 +112,6 @@ the cat saw the dog on the mat . a dog saw a cat . the mat was on the rug . a ru
     factorises into conditional probabilities that depend on the last n − 1 words only.""",
     document="002",
     where="slides “Bag of words”, “Autoregressive models”",
-    needs=(COUNTS,),
 )
 def counts() -> Evidence:
     """A sentence and all its orders, by models that count; the chain rule; and all sentences of two words."""
@@ -158,9 +157,8 @@ def counts() -> Evidence:
 
 def _counted(ids: np.ndarray[Any, Any], order: int, size: int, end: int) -> Any:
     """A count model with a little for what was never seen (Witten–Bell)."""
-    models, counting = import_module(COUNTS), import_module(f"{COUNTS}_counts")
-    config = models.NGramConfig(vocab_size=size, order=order, smoothing="witten-bell", end=end)
-    return config.with_tables(config.smoothing.tables(counting.count(ids, order, size, end), end))
+    config = NGramConfig(vocab_size=size, order=order, smoothing=SmoothingConfig.pick("witten-bell"), end=end)
+    return config.with_tables(config.smoothing.tables(count(ids, order, size, end), end))
 
 
 def _all_pairs(model: Any, end: int, size: int) -> float:
