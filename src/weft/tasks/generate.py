@@ -216,7 +216,8 @@ def _plan(
     else:
         model = request.apply("model", start.model)
         start.build(model)  # refuses settings that its weights do not fit
-        data = data.override({"length": data.length or LENGTH})
+        if model.context is not None:
+            data = data.override({"length": data.length or LENGTH})
     if model.context is None and data.length is None:
         data = data.override({"length": sizes.length})
     longest = model.context or sizes.length

@@ -40,8 +40,8 @@ class GenerateRecurrent(Generate):
 
 
 LADDER = (  # operations of training, then width, depth, tokens of a stretch, lanes, dropout
-    (4e12, 128, 2, 32, 32, 0.0),
-    (2e13, 192, 2, 32, 32, 0.0),
+    (4e12, 128, 2, 64, 32, 0.0),
+    (2e13, 192, 2, 64, 32, 0.0),
     (8e13, 256, 2, 32, 64, 0.0),
     (3e14, 384, 2, 64, 64, 0.1),
     (3e15, 512, 2, 64, 64, 0.2),
