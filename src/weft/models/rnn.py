@@ -192,8 +192,8 @@ class RecurrentModel(nn.Module):
         head = self.config.head
         if self.classes is None or not isinstance(head, RecurrentClassesConfig):
             raise UnsupportedError(f"this {self.config.kind} has no head for classes: head = {head.kind}")
-        texts = list(torch.split(row.tokens[0], list(row.unpadded.lengths)))
-        tokens = pad_sequence(texts, batch_first=True)
+        texts = torch.split(row.tokens[0], list(row.unpadded.lengths))
+        tokens = pad_sequence(list(texts), batch_first=True)
         lengths = torch.tensor(row.unpadded.lengths, device=tokens.device)
         keep = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         states = self._read(tokens, lengths, None)

@@ -55,7 +55,7 @@ class Generate(Task):
     def check_family(self, name: str, family: str) -> None:
         if family not in self.families:
             raise UnsupportedError(
-                f"{name} reads text and does not write", expected="a gpt", advice="weft train --model gpt"
+                f"{name} reads text and does not write", expected="a gpt or an lstm", advice="weft train --model gpt"
             )
 
     def check_tokenizer(self, config: TokenizerConfig) -> None:
@@ -226,7 +226,8 @@ def _plan(
     else:
         assert start is not None
         model = request.apply("model", start.model)
-        data = data.override({"length": data.length or LENGTH})
+        if model.context is not None:
+            data = data.override({"length": data.length or LENGTH})
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
     if model.context is None and data.length is None:
