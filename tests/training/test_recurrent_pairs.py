@@ -88,9 +88,10 @@ def test_additive_weights_are_the_alignment(folder):
     for link in shown["alignment"]:
         weights = [share for _, share in link["looks"]]
         assert 0.3 < sum(weights) <= 1 + 1e-6 and link["weight"] == max(weights)
-    refused = here("translate", "seq2seq", TEXT, "--align", cwd=folder, check=False)
-    assert refused.returncode == 1 and "nothing looks at the source" in refused.stderr and len(told(refused)) <= 3
-    assert refused.stdout == ""
+    for text in (TEXT, ""):  # before anything is searched for
+        refused = here("translate", "seq2seq", text, "--align", cwd=folder, check=False)
+        assert refused.returncode == 1 and "nothing looks at the source" in refused.stderr and len(told(refused)) <= 3
+        assert refused.stdout == ""
 
 
 @pytest.mark.parametrize("kind", KINDS)
