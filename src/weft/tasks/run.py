@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,6 @@ from weft.models import BERTConfig, LanguageConfig, ModelConfig
 from weft.models.layouts import is_foreign
 from weft.models.pictures import PictureConfig
 from weft.tasks.environment import check_fits
-from weft.tasks.evaluation import evaluate_text
 from weft.tasks.picture_data import PictureDataConfig
 from weft.tasks.preparation import check_model
 from weft.tasks.purpose import first_use, manner, purpose, use_of
@@ -224,39 +222,9 @@ class Run:
         A model that writes: nats per token and bits per byte; with `weights` "bf16" or "int8", as good as it is with
         its maps rounded to that. A classifier: accuracy and the rest. One that fills in: how often it is right.
         """
-        if self.task != "generate":
-            if weights != "float32":
-                raise ConfigError(f"weights = {weights!r} for {self.task}", expected="float32")
-            from weft.tasks.classifying import Classifier
-            from weft.tasks.filling import evaluate_fill
+        from weft.tasks.evaluating import evaluate_run
 
-            if self.task == "translate":
-                from weft.tasks.translating import Translator
-
-                return Translator(self).evaluate(*data)
-            if self.task == "embed":
-                return self._vectors.evaluate(*data)
-            if isinstance(self.model_config, PictureConfig):
-                from weft.tasks.classifying_pictures import PictureClassifier
-
-                return PictureClassifier(self).evaluate(*data)
-            return Classifier(self).evaluate(*data) if self.task == "classify" else evaluate_fill(self, *data)
-        source = read_source(DataConfig(train=data)) if data else self.source()
-        corpus, measured_on = source.validation, "validation"
-        if data:
-            corpus, measured_on = type(corpus)(source.train.documents), "data"  # all of it, nothing held out
-        elif source.test is not None:
-            corpus, measured_on = source.test, "test"
-        tokens = tokenise(corpus, self.tokenizer, None)
-        model = self.model if weights == "float32" else packed(self.model, weights)
-        metrics = evaluate_text(model, tokens, self.context, device=self.device)
-        impossible = metrics["validation_loss"] == math.inf  # for some token; JSON has no word for an infinite loss
-        return {
-            "loss": None if impossible else metrics["validation_loss"],
-            "bits_per_byte": None if impossible else metrics["bits_per_byte"],
-            "tokens": len(tokens),
-            "measured_on": measured_on,
-        }
+        return evaluate_run(self, *data, weights=weights)
 
     # -- what it writes -----------------------------------------------------------------------
 
@@ -376,18 +344,19 @@ class Run:
         return found[0] if isinstance(texts, str) else found
 
     @functools.cached_property
-    def _vectors(self) -> WordVectors:
+    def vectors(self) -> WordVectors:
         from weft.tasks.word_vectors import WordVectors
 
+        """Of a run of word vectors: neighbours, analogies, and how good they are."""
         return WordVectors(self)
 
     def similar(self, word: str, *, top: int = 10) -> list[Neighbour]:
         """The words nearest to this one: `.word` and `.similarity` of each."""
-        return self._vectors.similar(word, top)
+        return self.vectors.similar(word, top)
 
     def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Neighbour]:
         """a is to b as c is to …: the best answers."""
-        return self._vectors.analogy(a, b, c, top)
+        return self.vectors.analogy(a, b, c, top)
 
     # -- taking it away -----------------------------------------------------------------------
 
