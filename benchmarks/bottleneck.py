@@ -99,7 +99,7 @@ def main() -> None:
         for bucket, line in tables[name].items():
             peer = tables[MODELS[0]][bucket]["bleu"]
             told = {"name": f"bottleneck/{bucket}/{name}", "ours": round(line["bleu"], 2), "peer": round(peer, 2)}
-            print(json.dumps(told | {"ratio": round(line["bleu"] / max(peer, 1e-9), 3), "pairs": line["pairs"]}))
+            print(json.dumps(told | {"ratio": round(line["bleu"] / max(peer, 0.01), 3), "pairs": line["pairs"]}))
 
 
 if __name__ == "__main__":
