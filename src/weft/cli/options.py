@@ -10,8 +10,8 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TASK] DATA…",
-        help="generate or fill, then text files or folders; classify, then tables (.csv .tsv .jsonl) or a folder of "
-        "pictures; translate, then tables or two text files; or demo",
+        help="generate, fill or embed, then text files or folders; classify, then tables (.csv .tsv .jsonl) or a "
+        "folder of pictures; translate, then tables or two text files; or demo",
     ),
 ]
 Model = Annotated[

@@ -64,7 +64,7 @@ class Word2Vec(nn.Module):
         self.config = config
         self.input = nn.Embedding(config.vocab_size, config.width)
         self.output = nn.Embedding(config.vocab_size, config.width)
-        nn.init.uniform_(self.input.weight, -0.5 / config.width, 0.5 / config.width)
+        nn.init.uniform_(self.input.weight, -1 / config.width, 1 / config.width)  # as in gensim
         nn.init.zeros_(self.output.weight)
 
     def hidden(self, context: Int[Tensor, "N C"], keep: Bool[Tensor, "N C"]) -> Float[Tensor, "N D"]:
