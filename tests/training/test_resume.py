@@ -248,8 +248,12 @@ def test_bf16_products_train_too(tmp_path):
     assert all(p.dtype == torch.float32 for p in it.model.parameters())
 
 
-def test_precision_is_chosen_by_measuring():
-    assert precision.bf16_pays(torch.device("cpu")) in (True, False)
+@pytest.mark.parametrize("tiles", [True, False])
+def test_precision_is_asked_of_the_processor(monkeypatch, tiles):
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: tiles, raising=False)
+    assert precision.bf16_pays(torch.device("cpu")) is tiles
+    monkeypatch.delattr(torch.cpu, "_is_amx_tile_supported")
+    assert precision.bf16_pays(torch.device("cpu")) is False
 
 
 def test_changed_settings_are_refused_with_the_difference(tmp_path):
