@@ -119,11 +119,13 @@ def test_a_test_at_the_end_is_searched_for_with_beams(folder, monkeypatch):
     assert searches == [(4, 6)]  # and never before: evaluations are greedy
     assert event["measured_on"] == "test"
     found = found_in(folder / "tested" / "test.json")
+    lengths = found.pop("by_length")
     assert found.keys() == {"step", "test_loss", "bleu", "chrf", "exact_match"}
     assert all(event[name] == found[name] for name in ("bleu", "chrf", "exact_match", "test_loss"))
     assert event["validation_loss"] != event["test_loss"]
     measured = json.loads(here("evaluate", "tested", "--json", cwd=folder).stdout)
     assert measured.pop("measured_on") == "test" and measured.pop("pairs") == 6
+    assert measured.pop("by_length") == lengths == event["by_length"]
     assert measured == pytest.approx({("loss" if k == "test_loss" else k): found[k] for k in found if k != "step"})
     other = json.loads(here("evaluate", "tested", "pairs.tsv", "--json", cwd=folder).stdout)
     assert other["measured_on"] == "data" and other["pairs"] == PAIRS
