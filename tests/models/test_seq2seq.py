@@ -6,7 +6,7 @@ import torch
 from weft.analysis import capture
 from weft.blocks.attention.additive import AdditiveAttention, AdditiveLookup
 from weft.blocks.attention.base import Mask
-from weft.blocks.pair_state import StateCache
+from weft.blocks.recurrent import StateCache
 from weft.cost import cost_of
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.generation import SearchConfig
@@ -411,7 +411,7 @@ def test_bad_input_is_refused(kind):
 def test_rows_that_share_no_source_are_refused():
     model, caches = make("bahdanau"), make("bahdanau").new_caches()
     memory = model.encode(torch.tensor([SOURCES[0], SOURCES[0]]))
-    caches[0].put(torch.zeros(3, 12, dtype=torch.float64), 1)
+    caches[0].add((torch.zeros(3, 12, dtype=torch.float64),), 1)
     with pytest.raises(ShapeError, match="3 rows for 2 sources"):
         model.states(TARGETS[:, :1], memory, caches=caches)
 
@@ -434,8 +434,8 @@ def test_bad_settings_are_refused(kind, fields, words):
 
 def test_a_state_cannot_be_taken_back_by_halves():
     cache = StateCache()
-    cache.put(torch.ones(2, 3), 4)
-    assert cache.positions(torch.device("cpu")).tolist() == [0, 1, 2, 3]
+    cache.add((torch.ones(2, 3),), 4)
+    assert cache.start == 4
     with pytest.raises(UnsupportedError, match="rewinding"):
         cache.rewind(2)
     with pytest.raises(ShapeError):
@@ -443,6 +443,6 @@ def test_a_state_cannot_be_taken_back_by_halves():
     cache.rewind(4)
     assert cache.length == 4
     cache.select(torch.tensor([1]))
-    assert cache.state.shape == (1, 3)
+    assert cache.state[0].shape == (1, 3)
     cache.rewind(0)
     assert cache.state is None and cache.start == 0

@@ -8,6 +8,7 @@ using RNN Encoder–Decoder" (`gru`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -35,6 +36,13 @@ class StateCache(SumCache):
     def state(self) -> State | None:
         """(B, D) each; None before the first token."""
         return self.sums
+
+    def before(self, first: Float[Tensor, "N D"], rows: int) -> Float[Tensor, "R D"]:
+        """The output from which `rows` texts go on: the last one, or `first` if nothing was read yet."""
+        found = first if self.state is None else self.state[0]
+        if len(found) != rows:
+            raise ShapeError(f"{rows} rows for states of {len(found)}", expected="the same batch")
+        return found
 
     def begin(self, state: State) -> None:
         """Go on from this state."""
@@ -149,7 +157,7 @@ def real_first(keep: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B T"], Int[Tenso
 # -- the same in plain equations --------------------------------------------------------------
 
 
-class Cell(nn.Module):
+class Cell(nn.Module, ABC):
     """One step: a vector for each row and the state before it give the state after it, whose first part is the output.
 
     All gates are one map of the input and one of the state, each with a bias, as in torch.
@@ -174,8 +182,9 @@ class Cell(nn.Module):
         )
         return cell
 
+    @abstractmethod
     def step(self, x: Float[Tensor, "B D"], state: State) -> State:
-        raise NotImplementedError
+        """The state after one more vector of each row."""
 
     def forward(self, x: Float[Tensor, "B T D"], state: State | None = None) -> tuple[Float[Tensor, "B T W"], State]:
         """All steps, one after the other; it begins with zeros."""

@@ -21,7 +21,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from weft.blocks import Cache
 from weft.blocks.attentive import Answers, AttentiveGRU
-from weft.blocks.pair_state import StateCache
+from weft.blocks.recurrent import StateCache
 from weft.config import Between, Count, Share, Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models.pair_model import PairModel, PairModelConfig, check_tokens
@@ -206,7 +206,7 @@ class Seq2Seq(_Recurrent, PairModel[Vector]):
         firsts, own = memory.states.unbind(1), self._caches(caches, keep)
         for layer, first, cache in zip(self.decoder.layers, firsts, own, strict=True):
             x, last = layer(x, cache.before(first, len(target))[None].contiguous())
-            cache.put(last[0], target.shape[1])
+            cache.add((last[0],), target.shape[1])
             x = self.decoder.dropout(x)
         return x
 
@@ -260,11 +260,11 @@ class Bahdanau(_Recurrent, PairModel[Annotations]):
         if len(begun) % len(memory.first):
             raise ShapeError(f"{len(begun)} rows for {len(memory.first)} sources", expected="as many for each source")
         states, context = looking(vectors, begun, memory.answers)
-        own[0].put(states[:, -1], target.shape[1])
+        own[0].add((states[:, -1],), target.shape[1])
         x = self.decoder.dropout(states)
         for layer, first, cache in zip(following, firsts[1:], own[1:], strict=True):
             x, last = layer(x, cache.before(first, len(target))[None].contiguous())
-            cache.put(last[0], target.shape[1])
+            cache.add((last[0],), target.shape[1])
             x = self.decoder.dropout(x)
         return self._read(x, context, vectors)
 

@@ -2,8 +2,8 @@
 
 It is asked and not measured: two runs with the same words must not differ because the machine was busy for a moment.
 Without units for it, bf16 runs a hundred times slower than float32. Processors that only have instructions for it
-(AVX-512 BF16) were measured too: 2.7 times as fast in a large product, 1.06 times in a training step of width 128, which
-is not worth the rounding. Those with tiles (AMX) are many times faster.
+(AVX-512 BF16) were measured too: 2.7 times as fast in a large product, 1.06 times in a training step of width 128,
+which is not worth the rounding. Those with tiles (AMX) are many times faster.
 """
 
 from __future__ import annotations
