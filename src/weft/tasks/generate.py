@@ -55,7 +55,7 @@ class Generate(Task):
     def check_family(self, name: str, family: str) -> None:
         if family not in self.families:
             raise UnsupportedError(
-                f"{name} does not go on with a text", expected="a gpt, an lstm or n-grams", advice="weft train --model gpt"
+                f"{name} does not go on with a text", expected="a gpt, an lstm or n-grams", advice="--model gpt"
             )
 
     def check_tokenizer(self, config: TokenizerConfig) -> None:
