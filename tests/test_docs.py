@@ -101,7 +101,7 @@ RECURRENT = re.compile(r"\b(rnn|gru|lstm)\b")  # models without a longest text a
 PAIRED = re.compile(r"\b(seq2seq|bahdanau)\b")  # and those without heads
 COUNTED = re.compile(r"\w+gram\b")  # models that have no sizes but their order
 PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
-SIZELESS = {"bag-of-words"}  # models without layers
+SIZELESS = re.compile("bag-of-words")  # models without layers
 
 
 def small(words):
@@ -111,7 +111,7 @@ def small(words):
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
-    if (PICTURES | SIZELESS | {"embed"}) & set(words) or any(map(COUNTED.search, words)):
+    if (PICTURES | {"embed"}) & set(words) or any(COUNTED.search(word) or SIZELESS.search(word) for word in words):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
     if any(map(PAIRED.search, words)):

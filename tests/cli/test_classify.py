@@ -349,7 +349,6 @@ def tables(tmp_path_factory):
         (["classify", "good.csv", "--set", "data.rows=3"], 2, "found out from the data"),
         (["classify", "good.csv", "--set", "data.held_out=0"], 2, "--validation"),
         (["classify", "good.csv", "--set", "data.length=1"], 2, "room for [CLS]"),
-        (["embed", "good.csv"], 2, "does not exist yet"),
         (["translate", "good.csv", "--source", "txet"], 2, "did you mean 'text'?"),
         (["translate", "good.csv", "--label", "label"], 2, "no such option for this task"),
         (["translate", "book.txt"], 1, "book.txt alone"),

@@ -382,7 +382,7 @@ STEPS = 26
 
 def words_for(out):
     parts = ["--validation", "dev.csv", "--test", "test.csv"]
-    return classify_words("train.csv", str(out), STEPS, *parts, *sets(*EVERY))
+    return classify_words("train.csv", str(out), STEPS, *parts, "--threads", "1", *sets(*EVERY))
 
 
 def everything(run):

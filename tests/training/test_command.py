@@ -313,7 +313,7 @@ MISTAKES = [
     (["train", "book.txt", "--minuts", "3"], 2, "--minutes"),
     (["train", "book.txt", "--minutes", "3", "--steps", "4"], 2, "one of them"),
     (["train", "book.txt", "--steps", "many"], 2, "valid integer"),
-    (["train", "embed", "book.txt"], 2, "does not exist yet"),
+    (["train", "embed", "book.txt", "--model", "gpt"], 2, "not for embed"),
     (["train", "book.txt", "--tokenizer", "characters", "--set", "model.attention.heads=7"], 2, "7 heads"),
     (
         ["train", "book.txt", "--tokenizer", "characters", "--set", "training.optimizer.kind=adam"],

@@ -229,7 +229,7 @@ def test_out_and_in_as_arpa(desk):
     here("import", "book.arpa", "--out", "words", cwd=desk)
     assert weft.load(desk / "words").tokenizer.names[0] == "<unk>"
     with pytest.raises(UnsupportedError):
-        weft.load(desk / "run").export(desk / "hf")
+        weft.load(desk / "run").export(desk / "hf", to="hf")
 
 
 def test_words_from_elsewhere(desk):

@@ -346,7 +346,7 @@ RESUMED = ("masked", "next-sentence", "entailment")
 
 
 def long_words(out):
-    return [*words_for(out, *RESUMED, steps=STEPS), *sets(*EVERY)]
+    return [*words_for(out, *RESUMED, steps=STEPS), "--threads", "1", *sets(*EVERY)]
 
 
 @pytest.fixture(scope="module")

@@ -151,9 +151,9 @@ class _Reader:
             if line == "\\data\\":
                 break
             if self.number > 100:
-                raise self.error("there is no \\data\\ yet", "an ARPA file")
+                raise self.error("there is no \\data\\ yet", "an ARPA file, or vectors as word2vec writes them")
         else:
-            raise self.error("there is no \\data\\", "an ARPA file")
+            raise self.error("there is no \\data\\", "an ARPA file, or vectors as word2vec writes them")
         counts: list[int] = []
         for line in self.lines:
             if line == "\\1-grams:":

@@ -55,7 +55,8 @@ class GenerateCounts(Generate):
     def check(self, request: Request) -> None:
         if request.start is not None:
             raise ConfigError(
-                f"--from {request.start} for a count model", expected="none: it is counted from the text alone"
+                f"--from {request.start}: a count model cannot be trained further",
+                expected="none: it is counted from the text alone",
             )
         if request.freeze is not None:
             raise ConfigError(f"--freeze {request.freeze} for a count model", expected="none: it has no layers")

@@ -360,11 +360,14 @@ class Run:
 
     # -- taking it away -----------------------------------------------------------------------
 
-    def export(self, folder: str | Path) -> dict[str, Any]:
-        """Write it as a folder that Hugging Face's transformers opens; gives the certificate that it is the same."""
+    def export(self, folder: str | Path, to: str | None = None) -> dict[str, Any]:
+        """Write it as a folder that Hugging Face's transformers opens; gives the certificate that it is the same.
+
+        n-grams become an ARPA file, and vectors of words a file of word2vec; `to` asks for a format by name.
+        """
         from weft.tasks.transfer import export_run
 
-        return export_run(self.directory.path, folder)
+        return export_run(self.directory.path, folder, to=to)
 
 
 def load(path: str | Path) -> Run:
