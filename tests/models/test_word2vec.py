@@ -222,3 +222,8 @@ def test_without_numba_it_works_too(monkeypatch):
     monkeypatch.setattr(learning, "has_loop", lambda: False)
     config = config_of("cbow")
     assert isinstance(learning.learner(learning.lined_up(config.build()), Chances(COUNTS, config, 0)), learning._Plain)
+
+
+def test_every_block_has_draws_of_its_own():
+    chances = Chances(np.array([5, 3, 2]), SkipGramConfig(vocab_size=3), 0)
+    assert len({chances.base(block) for block in range(100)}) == 100

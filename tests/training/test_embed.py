@@ -16,6 +16,7 @@ import weft as package
 from training_setup import digest, done, here
 from weft.checkpoints.files import read_tensors
 from weft.errors import ConfigError, DataError
+from weft.training.trainer import Progress, Trainer
 from weft.training.word_vectors import VectorTrainer, Workers
 
 KILL_AT = str(Path(__file__).with_name("kill_at.py"))
@@ -281,3 +282,17 @@ def test_python_speaks_the_same_words(folder):
     with pytest.raises(ConfigError, match="top"):
         run.similar("king0", top=0)
     assert len(run.similar("king0", top=10_000)) == len((folder / "run" / "words.tsv").read_text().splitlines()) - 1
+
+
+def test_the_rate_falls_to_its_floor(folder):
+    lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+    rates = [json.loads(line)["learning_rate"] for line in lines]
+    assert rates == sorted(rates, reverse=True) and rates[0] <= 0.1 and rates[-1] < 0.05 * rates[0]
+
+
+def test_the_last_vectors_are_kept(monkeypatch):
+    """Whatever was best before, the weights of an evaluation count as better."""
+    trainer = object.__new__(VectorTrainer)
+    trainer.progress = Progress(best=0.5, goal=-0.5)
+    monkeypatch.setattr(Trainer, "_evaluate", lambda self: {"best": self.progress.best, "goal": self.progress.goal})
+    assert trainer._evaluate() == {"best": float("inf"), "goal": float("-inf")}

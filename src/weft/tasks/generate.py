@@ -71,12 +71,6 @@ class Generate(Task):
         if isinstance(run.model_config, Word2VecConfig):  # word vectors are a beginning too
             return
         run.check_writes()
-        if not run.model_config.learned_in_steps:
-            raise UnsupportedError(
-                f"{run.directory.path} is a count model: it cannot be trained further",
-                expected="a model that learns in steps",
-                advice="for more text, train a new run",
-            )
 
     def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Prepared:
         source = read_source(request.data_config(DataConfig))
