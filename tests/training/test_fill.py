@@ -383,7 +383,7 @@ def test_kill_9_in_an_evaluation(folder):
     result = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
     assert result.returncode == -signal.SIGKILL, result.stderr.decode()
     weft("resume", "killed", cwd=folder)
-    weft(*long_words("apart"), cwd=folder)  # in a process of its own too: what others loaded into ours may round otherwise
+    weft(*long_words("apart"), cwd=folder)  # in a process of its own too: others may have changed how ours rounds
     assert digest(folder / "killed") == digest(folder / "apart")
 
 
