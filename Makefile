@@ -12,6 +12,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,peers,dev]"
 	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps timm
+	$(BIN)/python -m pip install --quiet -c constraints.txt kenlm || echo 'no kenlm, which needs a C++ compiler: tests beside it are skipped'
 	touch $(READY)
 
 setup: $(READY)  ## the environment, with all extras and the peers that tests and benchmarks compare with
