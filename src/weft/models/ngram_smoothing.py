@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.config import Choice, Positive, Share
-from weft.errors import ConfigError
+from weft.errors import ConfigError, UnsupportedError
 from weft.models.ngram_counts import Counted
 from weft.models.ngram_tables import Floats, Ints, Level, Tables
 
@@ -49,7 +49,7 @@ class SmoothingConfig(Choice):
 
         `counts` are those of `counted_as`, `size` is the size of the vocabulary.
         """
-        raise NotImplementedError
+        raise UnsupportedError(f"smoothing kind {self.kind!r} has no shares of its own")
 
     def tables(self, counted: Sequence[Counted], end: int | None = None) -> Tables:
         """The tables of a model with these counts."""
