@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "weft"
 FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
     {"errors", "menu", "toml"},
-    {"config", "weights", "lazy"},
+    {"config", "weights", "lazy", "pages"},
     {"text", "images", "blocks"},
     {"data", "models"},
     {"objectives", "checkpoints", "cost"},

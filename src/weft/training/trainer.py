@@ -155,7 +155,7 @@ class Trainer:
         factor = self.schedule.factor(step)
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * factor
-        torch.manual_seed(_seed(self.settings.seed, step, self.ranks.rank))
+        self._reseed(_seed(self.settings.seed, step, self.ranks.rank))
         total, count, parts = self._gradients(step)
         norm = self._scale_and_clip(count)
         loss = total / count
@@ -173,6 +173,13 @@ class Trainer:
             "gradient_norm": norm,
             "seconds": time.perf_counter() - began,
         }
+
+    def _reseed(self, seed: int) -> None:
+        """Of the devices in use alone: torch would note a seed for each other kind of device, with a traceback, every
+        time, which takes as long as a small model's whole update."""
+        torch.default_generator.manual_seed(seed)
+        if self.device.type != "cpu":
+            torch.manual_seed(seed)
 
     def _gradients(self, step: int) -> tuple[float, int, dict[str, float]]:
         """Accumulate over this rank's micro-batches; returns loss, count and parts over all ranks."""
