@@ -70,7 +70,7 @@ def main() -> None:
         lanes = Lanes(text, length, count, seed=0)
 
         def samples(numbers: np.ndarray, lanes: Lanes = lanes) -> StretchBatch:
-            return StretchBatch(*map(torch.from_numpy, lanes.batch(numbers)))
+            return StretchBatch.of(lanes.batch(numbers), lanes.count)
 
         with tempfile.TemporaryDirectory() as folder:
             trainer = Trainer(

@@ -93,6 +93,25 @@ def test_an_epoch_begins_with_nothing():
     assert (loss(one, steps[begins[1] + 1])[0] - CarriedLoss(LANES)(one, steps[begins[1] + 1])[0]).abs() > 1e-3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_of_all_lanes_is_the_same_as_one_that_names_them(kind):
+    one, named, whole = model(kind), CarriedLoss(LANES), CarriedLoss(LANES)
+    read = Lanes(np.random.default_rng(0).integers(0, 11, 200), LENGTH, LANES, seed=0)
+    fresh = 0
+    for n, batch in enumerate(batches(20)):
+        together = StretchBatch.of(read.batch(np.arange(LANES) + n * LANES), LANES)
+        assert together.lanes is None and (together.fresh is None) == (not batch.fresh.any())
+        fresh += together.fresh is not None
+        losses = [loss(one, given)[0] for loss, given in ((named, batch), (whole, together.to("cpu")))]
+        gradients = [torch.autograd.grad(loss, list(one.parameters())) for loss in losses]
+        assert torch.equal(*losses) and all(map(torch.equal, *gradients))
+    assert 2 <= fresh < 20
+    for name, table in named.tensors().items():
+        assert torch.equal(table, whole.tensors()[name])
+    turned = StretchBatch.of(read.batch(np.arange(LANES)[::-1]), LANES)
+    assert turned.lanes is not None and StretchBatch.of(read.batch(np.arange(2)), LANES).lanes is not None
+
+
 def test_it_goes_on_from_what_was_saved():
     one, steps = model("lstm"), batches(4)
     loss, again = CarriedLoss(LANES), CarriedLoss(LANES)

@@ -53,7 +53,12 @@ class Lanes:
         """The stretches with these sample numbers, counted through all epochs."""
         steps, lanes = np.divmod(np.asarray(samples, dtype=np.int64), self.count)
         epochs, places = np.divmod(steps, self.steps)
-        offsets = {epoch: mixed(self.seed, epoch, -2) % len(self._row) for epoch in np.unique(epochs).tolist()}
-        starts = (lanes * self.steps + places) * self.length + [offsets[epoch] for epoch in epochs.tolist()]
-        where = (starts[:, None] + np.arange(self.length + 1)) % len(self._row)
-        return Stretches(self._row[where].astype(np.int64), lanes, places == 0)
+        starts = (lanes * self.steps + places) * self.length + self._offsets(epochs)
+        where = starts[:, None] + np.arange(self.length + 1)
+        windows = self._row.take(where, mode="wrap").astype(np.int64, copy=False)
+        return Stretches(windows, lanes, places == 0)
+
+    def _offsets(self, epochs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the first lane begins in these epochs; mostly all are the same."""
+        different = epochs[:1] if (epochs == epochs[:1]).all() else epochs
+        return np.array([mixed(self.seed, epoch, -2) % len(self._row) for epoch in different.tolist()], dtype=np.int64)

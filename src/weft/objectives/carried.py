@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from weft.blocks import Cache
 from weft.blocks.recurrent import StateCache
+from weft.data.lanes import Stretches
 from weft.errors import DataError
 
 
@@ -30,15 +32,33 @@ class CarryingModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class StretchBatch:
-    """`data.lanes.Stretches` as tensors."""
+    """`data.lanes.Stretches` as tensors.
+
+    lanes  which lane each row belongs to; None: row n to lane n, and there is a row for each
+    fresh  the rows before which nothing comes; None: none of them
+    """
 
     windows: Tensor
-    lanes: Tensor
-    fresh: Tensor
+    lanes: Tensor | None = None
+    fresh: Tensor | None = None
+
+    @classmethod
+    def of(cls, stretches: Stretches, lanes: int) -> StretchBatch:
+        """What is read from so many lanes."""
+        windows, places, fresh = stretches
+        whole = len(places) == lanes and bool((places == np.arange(lanes)).all())
+        return cls(
+            torch.from_numpy(windows),
+            None if whole else torch.from_numpy(places),
+            torch.from_numpy(fresh) if fresh.any() else None,
+        )
 
     def to(self, device: torch.device | str) -> StretchBatch:
         """The same on another device."""
-        return StretchBatch(self.windows.to(device), self.lanes.to(device), self.fresh.to(device))
+        parts = (self.windows, self.lanes, self.fresh)
+        windows, lanes, fresh = (None if part is None else part.to(device) for part in parts)
+        assert windows is not None
+        return StretchBatch(windows, lanes, fresh)
 
 
 class CarriedLoss:
@@ -55,15 +75,19 @@ class CarriedLoss:
     def __call__(self, model: CarryingModel, batch: StretchBatch) -> tuple[Tensor, int]:
         caches = [cache for cache in model.new_caches() if isinstance(cache, StateCache)]
         for cache, tables in zip(caches, self.states, strict=False):
-            cache.begin(tuple(table[batch.lanes].masked_fill(batch.fresh[:, None], 0) for table in tables))
+            cache.begin(tuple(_before(table, batch) for table in tables))
         inputs, targets = batch.windows[:, :-1], batch.windows[:, 1:]
         logits = model(inputs, caches=caches)
         self._keep(caches, batch.lanes)
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum"), targets.numel()
 
-    def _keep(self, caches: Sequence[StateCache], lanes: Tensor) -> None:
-        """Write down what these lanes left, without the way it came about."""
+    def _keep(self, caches: Sequence[StateCache], lanes: Tensor | None) -> None:
+        """Write down what these lanes left, without the way it came about. Tables are never written into where all
+        lanes were read: backward still needs what stood there."""
         found = [[part.detach() for part in cache.state or ()] for cache in caches]
+        if lanes is None:
+            self.states = [[_widened(part) for part in parts] for parts in found]
+            return
         if not self.states:
             self.states = [[_table(part, self.lanes) for part in parts] for parts in found]
         for tables, parts in zip(self.states, found, strict=True):
@@ -86,6 +110,17 @@ class CarriedLoss:
         self.states = [states[layer] for layer in sorted(states)]
 
 
+def _before(table: Tensor, batch: StretchBatch) -> Tensor:
+    """The states with which the rows of a batch begin."""
+    rows = table if batch.lanes is None else table[batch.lanes]
+    return rows if batch.fresh is None else rows.masked_fill(batch.fresh[:, None], 0)
+
+
+def _widened(part: Tensor) -> Tensor:
+    """In float32 at least."""
+    return part.to(torch.promote_types(part.dtype, torch.float32))
+
+
 def _table(part: Tensor, lanes: int) -> Tensor:
-    """Room for the states of all lanes, in float32 at least."""
-    return part.new_zeros(lanes, part.shape[1], dtype=torch.promote_types(part.dtype, torch.float32))
+    """Room for the states of all lanes."""
+    return _widened(part.new_zeros(lanes, part.shape[1]))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from weft.data import Lanes
 from weft.errors import UnsupportedError
@@ -84,7 +83,7 @@ class CarriedReading(Reading):
 
     def samples(self) -> Callable[[np.ndarray], StretchBatch]:
         lanes = self.lanes
-        return lambda numbers: StretchBatch(*map(torch.from_numpy, lanes.batch(numbers)))
+        return lambda numbers: StretchBatch.of(lanes.batch(numbers), lanes.count)
 
 
 TASK = GenerateRecurrent()

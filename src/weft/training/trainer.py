@@ -186,7 +186,8 @@ class Trainer:
         count = self.settings.batch
         numbers = (np.arange(count) + step * count)[self.ranks.share(count)]
         size = self.settings.micro_batch or len(numbers)
-        self.model.train()
+        if not self.model.training:
+            self.model.train()
         self.optimizer.zero_grad()
         sums = Sums()
         for start in range(0, len(numbers), size):
