@@ -183,5 +183,6 @@ def load_optimizer_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None
         name, _, key = full_name.rpartition("/")
         if name not in params:
             raise DataError(f"the checkpoint has optimizer state for {name!r}, which the model does not have")
-        counts = key == "step"  # AdamW keeps its step count on the CPU in float32
-        trainer.optimizer.state[params[name]][key] = tensor if counts else placed_like(tensor, params[name])
+        p = params[name]
+        counts = key == "step"  # one number, whole on every rank
+        trainer.optimizer.state[p][key] = tensor.to(p.device) if counts else placed_like(tensor, p)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.checkpoints import RunDirectory
+from weft.data.order import mixed
 from weft.errors import ConfigError, DataError
 from weft.training.allocation import keep_freed_memory
 from weft.training.averaging import Averaging
@@ -188,7 +189,8 @@ class Trainer:
         size = self.settings.micro_batch or len(numbers)
         if not self.model.training:
             self.model.train()
-        self.optimizer.zero_grad()
+        for p in self.params:
+            p.grad = None
         sums = Sums()
         for start in range(0, len(numbers), size):
             batch = self.samples(numbers[start : start + size]).to(self.device)
@@ -273,4 +275,4 @@ def unique_state(model: nn.Module, *, keep: bool = True) -> dict[str, Tensor]:
 
 def _seed(seed: int, step: int, rank: int) -> int:
     """A seed for the dropout of one step on one rank: nothing about randomness needs to be saved."""
-    return int(np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return mixed(seed, step, rank) >> 1
