@@ -133,7 +133,7 @@ def test_a_bert_there_and_back(head, task, name, auto, weft, alone, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "answer"),
     [
-        (["import", "nowhere", "--out", "new"], 1, "there is no folder nowhere"),
+        (["import", "nowhere", "--out", "new"], 1, "there is no folder or file nowhere"),
         (["import", "run"], 2, "--out"),
         (["import", "run", "--out", "new"], 1, "run is a run of Weft already"),
         (["import", "empty", "--out", "new"], 1, "it has no config.json"),

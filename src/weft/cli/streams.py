@@ -19,15 +19,14 @@ T = TypeVar("T")
 
 def open_run(path: str, threads: int | None = None) -> Run:
     """The run, and as many threads as asked for."""
-    import os
-
     import torch
 
     from weft.tasks import load
+    from weft.tasks.environment import usual_threads
 
     if threads is not None and threads < 1:
         raise ConfigError(f"threads = {threads}", expected="more than 0")
-    torch.set_num_threads(threads or os.cpu_count() or 1)
+    torch.set_num_threads(threads or usual_threads())
     return load(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from weft.models import CBOWConfig, ModelConfig, Word2Vec, Word2VecConfig, prese
 from weft.models.word2vec_examples import Chances
 from weft.models.word2vec_learning import has_loop, lined_up
 from weft.tasks import planning
-from weft.tasks.environment import memory_in_use
+from weft.tasks.environment import memory_in_use, usual_threads
 from weft.tasks.job import Job, Report
 from weft.tasks.preparation import Texts, learned_tokenizer, tokenised
 from weft.tasks.request import Request
@@ -300,7 +299,7 @@ def _plan(request: Request, texts: Texts, tokenizer_config: TokenizerConfig, sta
             decay=1.0,
             clip=None,
             seed=request.seed,
-            threads=request.threads or os.cpu_count() or 1,
+            threads=request.threads or usual_threads(),
             minutes=request.minutes,
             device="cpu",
         )

@@ -47,6 +47,14 @@ A model trained by Weft. What it was made of is in `config.json`, how it went in
 """
 
 
+def usual_threads() -> int:
+    """As many as the environment allows (OMP_NUM_THREADS), or as there are processors that this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def memory_in_use() -> int:
     """Bytes of memory this process holds now; 0 where the system does not tell."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import torch
@@ -11,6 +10,7 @@ from weft.checkpoints import RunDirectory
 from weft.errors import DataError
 from weft.models import preset
 from weft.models.attention_fits import sees_everything
+from weft.tasks.environment import usual_threads
 from weft.tasks.job import NO_FURTHER, Further, Report, new_run, train_job
 from weft.tasks.preparation import check_model
 from weft.tasks.request import Request
@@ -38,7 +38,7 @@ def prepare_task(request: Request, report: Report) -> tuple[Prepared, Start | No
     task = find_task(request.task, family_for(request))
     task.check(request)
     ranks = ranks_from_environment(request.device)
-    torch.set_num_threads(request.threads or os.cpu_count() or 1)
+    torch.set_num_threads(request.threads or usual_threads())
     report({"event": "phase", "name": "reading"})
     start = read_start(request.start, task.check_start) if request.start else None
     prepared = task.prepare(request, start, ranks, report)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ from weft.models import ModelConfig, NGramConfig, preset
 from weft.models.ngram import NGram
 from weft.models.ngram_counts import Counted, counted
 from weft.models.ngram_tables import Tables
-from weft.tasks.environment import memory_in_use
+from weft.tasks.environment import memory_in_use, usual_threads
 from weft.tasks.evaluation import evaluate_text
 from weft.tasks.generate import Generate, GenerateConfig
 from weft.tasks.job import Job, Report
@@ -83,7 +82,7 @@ class GenerateCounts(Generate):
         family, sizes = preset(request.model or self.family)
         needed = {"vocab_size": tokenizer.vocab_size, "end": tokenizer.end}
         model = request.apply("model", ModelConfig.pick({"kind": family, **sizes, **needed}))
-        threads = request.threads or os.cpu_count() or 1
+        threads = request.threads or usual_threads()
         once = TrainingConfig(steps=1, batch=1, seed=request.seed, threads=threads, device=request.device)
         training = request.training_config(once).override({"steps": 1, "batch": 1})
         config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=texts.source.config, training=training)

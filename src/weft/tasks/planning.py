@@ -5,7 +5,6 @@ What a user sets is kept; the rest follows.
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from torch import nn
 
 from weft.cost import cost_of
 from weft.models import GPTConfig, ModelConfig
-from weft.tasks.environment import memory_free
+from weft.tasks.environment import memory_free, usual_threads
 from weft.tasks.request import Request
 from weft.training import Ranks, TrainingConfig
 from weft.training.freezing import freeze
@@ -71,7 +70,7 @@ def first_training(
         steps=request.steps or 1,
         batch=batch,
         seed=request.seed,
-        threads=request.threads or os.cpu_count() or 1,
+        threads=request.threads or usual_threads(),
         device=request.device,
         minutes=minutes,
         precision="bf16" if ranks.agree(bf16_pays(device), device) else "float32",

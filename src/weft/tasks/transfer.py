@@ -41,8 +41,8 @@ def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
     path = fetch(str(source)) if is_remote_name(str(source)) else Path(source)
     if not path.is_dir():
         raise DataError(
-            f"there is no folder {source}",
-            expected="a Hugging Face folder, or owner/name as the hub writes it",
+            f"there is no folder or file {source}",
+            expected="a Hugging Face folder, owner/name as the hub writes it, an ARPA file, or vectors of words",
             advice="a model that is not on this computer has two words: openai-community/gpt2",
         )
     run = Run(path)
