@@ -1,6 +1,7 @@
 """Attention as a page that answers to mouse and keys: every layer and head, every token, and the numbers behind them.
 
-What is drawn is a script and a style of their own (attention.js, attention.css); here stands what they are given.
+What draws it are scripts and a style of their own (attention.js and its neighbours, attention.css); here stands what
+they are given.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Section:
 def attention_page(view: AttentionView) -> str:
     """One file that stands alone: the weights, the picture and all that draws them are inside."""
     section = attention_section(view, "attention")
-    return page(f"Attention: {view.title}", section.html, style=section.style, script=section.script)
+    style = f"body {{ max-width: 78rem; }}\n{section.style}"
+    return page(f"Attention: {view.title}", section.html, style=style, script=section.script)
 
 
 def attention_section(view: AttentionView, ident: str, *, level: int = 2) -> Section:
@@ -44,7 +46,8 @@ def attention_section(view: AttentionView, ident: str, *, level: int = 2) -> Sec
         f'<section class="attention" id="{name}" aria-label="{title}"><dl class="facts">{facts}</dl>\n'
         f'<div class="app">{without}</div>\n{"".join(data)}</section>'
     )
-    return Section(body, _text("attention.css"), _text("attention.js"))
+    code = "\n".join(_text(f"attention{part}.js") for part in ("_drawing", "_weights", "_overview", ""))
+    return Section(body, _text("attention.css"), f"(() => {{\n{code}}})();\n")
 
 
 def safe_json(value: object) -> str:

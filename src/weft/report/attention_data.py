@@ -32,7 +32,7 @@ def view_data(view: AttentionView) -> dict[str, Any]:
             "heads": m.weights.shape[0],
             "asking": number(m.asking),
             "answering": number(m.answering),
-            "small": list(small_copy(m.weights).shape[1:]),
+            "small": [min(SMALL, size) for size in m.weights.shape[1:]],
         }
         for m in view.maps
     ]
