@@ -66,7 +66,7 @@ def colour_of(place: int) -> str:
 
 def dash_of(place: int) -> str:
     """How its line is interrupted; together with the colour different for the first 28."""
-    return DASHES[(place + place // len(COLOURS)) % len(DASHES)]
+    return DASHES[place % len(DASHES)]
 
 
 def smoothed(points: Sequence[Point], most: int = 400) -> list[Point]:
