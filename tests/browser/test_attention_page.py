@@ -114,9 +114,12 @@ def test_the_matrix_has_the_weights_in_its_cells(browser):
         found.push(pen.getImageData((left + 30 * c) * ratio, (top + 30 * r) * ratio, 1, 1).data[3]);
       return found;
     """.replace("ROOT", ROOT)
-    found = np.array(browser.run(shades)).reshape(12, 12) / 255
-    assert found == pytest.approx(view.maps[0].weights[0], abs=0.01)
-    assert not found[np.triu_indices(12, 1)].any()
+    for layer, head in ((0, 0), (2, 3)):
+        browser.run(f"{ROOT}.querySelectorAll('.overview button')[{4 * layer + head}].click()")
+        assert state(browser)[2:4] == (layer, head)
+        found = np.array(browser.run(shades)).reshape(12, 12) / 255
+        assert found == pytest.approx(view.maps[layer].weights[head], abs=0.01)
+        assert not found[np.triu_indices(12, 1)].any()
 
 
 def test_a_row_that_may_look_nowhere(browser):
@@ -206,10 +209,12 @@ def test_places_of_a_picture_are_chosen_by_arrows_and_by_mouse(browser):
     assert state(browser)[4:] == ("asking", 1 + 7 * 14 + 7)
 
 
-def test_the_map_lies_over_the_picture(browser):
-    view = views.stages()
+@pytest.mark.parametrize("name", ["stages", "picture"])
+def test_the_map_lies_over_the_picture(browser, name):
+    view = views.stages() if name == "stages" else views.picture(rows=8)
+    view.picture[:] = 90
     opened(browser, view)
-    reds = """
+    warm = """
       const canvas = ROOT.querySelector('.frame canvas'), pen = canvas.getContext('2d');
       const size = canvas.width / 8, found = [];
       for (let n = 0; n < 64; n++) {
@@ -219,15 +224,15 @@ def test_the_map_lies_over_the_picture(browser):
       return found;
     """.replace("ROOT", ROOT)
     at = state(browser)[5]
-    row = view.maps[0].weights[0, at]
-    found = np.array(browser.run(reds)) / 255
+    assert at == (36 if name == "stages" else 0)  # the middle, or the class token
+    found, row = np.array(browser.run(warm)) / 255, view.maps[0].weights[0, at, -64:]
     assert np.corrcoef(found, row)[0, 1] > 0.99  # the warmer, the more weight, and each at its place
 
 
 def test_layers_of_different_sizes(browser):
     opened(browser, views.stages())
     browser.run(f"{ROOT}.querySelectorAll('.overview button')[4].click()")
-    assert state(browser)[2:] == (1, 2, "asking", 8)
+    assert state(browser)[2:] == (1, 2, "asking", 10)  # the middle of 4 × 4
     browser.run(f"{ROOT}.querySelector('[role=tab]:nth-child(2)').click()")
     assert state(browser)[0] == "channels"
     assert told(browser)[0][0].startswith("channel ")

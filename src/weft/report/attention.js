@@ -43,7 +43,7 @@ class Attention {
     return this.state.shade === "row" ? share : share * this.map.largest[row];
   }
 
-  /** The other side's index and shade for everything that the chosen token looks at, or that looks at it. */
+  /** Row and column of what the chosen token looks at, or of what looks at it. */
   pair(at, other) {
     return at.side === "asking" ? [at.index, other] : [other, at.index];
   }
@@ -79,8 +79,9 @@ class Attention {
     state.draws = [...(grid ? ["picture"] : []), ...(size <= 2 * SHORT ? ["lines"] : []), "matrix"];
     if (!state.draws.includes(state.draw)) state.draw = size <= SHORT || grid ? state.draws[0] : "matrix";
     state.shade ??= grid || map.columns > SHORT ? "row" : "weight";
-    const first = map.asking.grid && map.rows === map.asking.grid[0] * map.asking.grid[1];
-    state.at = { side: "asking", index: first ? Math.floor(map.rows / 2) : grid ? 0 : map.rows - 1 };
+    const [high, wide] = map.asking.grid || [0, 0];
+    const middle = Math.floor(high / 2) * wide + Math.floor(wide / 2);
+    state.at = { side: "asking", index: !grid ? map.rows - 1 : map.rows === high * wide ? middle : 0 };
   }
 
   now() {
