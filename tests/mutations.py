@@ -82,6 +82,7 @@ TESTS = {
     "vectors": ["tests/models/test_word2vec.py"],
     "vector files": ["tests/checkpoints/test_word_vector_file.py", "tests/cli/test_similar.py"],
     "embed": ["tests/training/test_embed.py", "-m", "not slow"],
+    "attention page": ["tests/report/test_attention_page.py"],
 }
 
 
@@ -126,6 +127,7 @@ reading, translating, looking, seeing = (
 recurring, vectors, cutting, bagging, counting = (
     partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
 )
+paging = partial(grouped, "paging")
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -490,6 +492,14 @@ MUTANTS = [
     vectors("sizes are not checked", "checkpoints/word_vector_file.py", 'if len(data) - begin < least:', 'if False:', "vector files"),
     vectors("words may come twice", "checkpoints/word_vector_file.py", 'if word in places:', 'if False:', "vector files"),
     vectors("text loses digits", "checkpoints/word_vector_file.py", '{value:.9g}', '{value:.6g}', "vector files"),
+    paging("weights are cut off, not rounded", "report/attention_data.py", "np.rint(shares * 255)", "np.floor(shares * 255)", "attention page"),
+    paging("one scale for all rows of a head", "report/attention_data.py", "weights.max(axis=-1, keepdims=True, initial=0).astype", "np.broadcast_to(weights.max(axis=(1, 2), keepdims=True), (*weights.shape[:2], 1)).astype", "attention page"),
+    paging("small copies show the first of each block", "report/attention_data.py", "np.maximum.reduceat(weights,", "np.take(weights,", "attention page"),
+    paging("sides are turned round", "report/attention_data.py", '"asking": number(m.asking)', '"asking": number(m.answering)', "attention page"),
+    paging("a rollout is a layer", "report/attention_data.py", "_packed(in_bytes(weights[None]))", "_packed(in_bytes(view.maps[0].weights[:1]))", "attention page"),
+    paging("a script may be ended", "report/attention.py", 'for letter in "<>&\\u2028\\u2029":', 'for letter in ">&\\u2028\\u2029":', "attention page"),
+    paging("facts become code", "report/attention.py", "<dd>{html.escape(v)}</dd>", "<dd>{v}</dd>", "attention page"),
+    paging("grey pictures have one channel", "report/attention_data.py", "if few.shape[2] < 3 else", "if False else", "attention page"),
 ]  # fmt: skip
 
 
