@@ -98,7 +98,7 @@ def test_in_letters(typed, monkeypatch, tmp_path, name, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     out = typed(name, "GIVEN", "--text").stdout
     assert max(map(len, out.splitlines())) <= max(24, columns) and "\x1b" not in out
-    assert "layer 1" in out and not list(tmp_path.iterdir())
+    assert "layer 1, head 1" in " ".join(out.split()) and not list(tmp_path.iterdir())
 
 
 def view_of(weights):

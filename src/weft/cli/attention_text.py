@@ -77,7 +77,10 @@ def _shaded(row: Sequence[float] | np.ndarray) -> str:
 
 
 def _cut(label: str, most: int) -> str:
-    return label if len(label) <= most else f"{label[: most - 1]}…"
+    """The end of a label is what tells channels apart, the beginning what tells words apart."""
+    if len(label) <= most:
+        return label
+    return f"…{label[1 - most :]}" if label[-1].isdigit() else f"{label[: most - 1]}…"
 
 
 def _wrapped(line: str, width: int) -> list[str]:
