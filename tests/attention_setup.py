@@ -128,7 +128,7 @@ CASES |= {
     "bert row of texts": Case("bert", row=True),
     "bert row of pairs, biased": Case("bert", {"position.kind": "alibi"}, row=True, pair=True),
     "bert row, channels": Case("bert", {"attention.kind": "channel"}, row=True),
-    "bert channels, padded": Case("bert", {"attention.kind": "channel"}, padded=True),
+    "bert channels, padded": Case("bert", {"attention.kind": "channel", "attention.bias": True}, padded=True),
     "transformer same": Case("transformer", {"memory": "same"}, padded=True),
     "transformer joint": Case("transformer", {"memory": "joint"}),
     "transformer joint with padding": Case("transformer", {"memory": "joint"}, padded=True),

@@ -110,6 +110,16 @@ def test_what_is_written_is_what_the_run_finds_itself(view):
     assert other.asking.labels != across.asking.labels and other.answering == across.answering
 
 
+def test_a_given_target_is_read_from_its_start(looks):
+    run = looks("t5")
+    found = run.attention("film the", target="the house")
+    source, tokens = (run.tokenizer.encode(text).astype(np.int64) for text in ("film the", "the house"))
+    source = np.append(source, run.tokenizer.end)
+    theirs = attention_maps(run.model, (source[None], np.concatenate([[run.model_config.start], tokens])[None]))
+    for one in found.maps:
+        np.testing.assert_allclose(one.weights, theirs[one.name][0], atol=1e-6)
+
+
 def test_one_table_of_source_and_target(view):
     _, found = view("reads one table")
     (encoder, *_), (decoder, *_) = found.parts["encoder"], found.parts["decoder"]
