@@ -1,138 +1,95 @@
-"""A small model of every family that attends, and what it reads: the families come from the menu."""
+"""Attention made by hand, of every shape that a model can have: for the page, which needs no model."""
 
-import inspect
-from dataclasses import dataclass, field, fields
+from __future__ import annotations
 
-import torch
+import numpy as np
 
-from weft.analysis.capturing import attentions
-from weft.blocks import AttentionConfig, PositionConfig
-from weft.models import ModelConfig, PairModel, TextRow
-from weft.models.pictures import PictureModel
+from weft.analysis.view import AttentionView, MapView, Side
+from weft.blocks.attention.base import Grid
 
-TEXT = {"vocab_size": 20, "max_length": 64}
-SIZES = {  # of whatever a family has
-    **TEXT,
-    "width": 16,
-    "depth": 2,
-    "attention.heads": 2,
-    "widths": (16, 32),
-    "depths": (1, 1),
-    "strides": (2, 2),
-    "head_width": 8,
-    "window": 3,
-    "image_size": 12,
-    "patch": 4,
-    "channels": 3,
-}
-KINDS = {  # small enough that something is out of sight in a text of 11 tokens
-    "local": {"window": 3},
-    "dilated": {"window": 2, "dilation": 2},
-    "strided": {"stride": 3},
-    "global": {"tokens": 2},
-    "window": {"window": 4},
-    "union": {"of": ("local", {"kind": "global", "tokens": 1})},
-    "alternating": {"of": ("softmax", {"kind": "local", "window": 3})},
-    "random-features": {"features": 12},
-    "hierarchy": {"summaries": 3},
-}
+HOSTILE = (
+    "</script><img src=x onerror=window.broken=1>",
+    "<!--",
+    "&amp;&lt;",
+    "\u2028",
+    "\"'`",
+    "",
+    "   ",
+    "\n",
+    "🙂",
+    "a" * 300,
+    "\u202eabc",
+    "]]>",
+)
 
 
-@dataclass
-class Case:
-    """A model's settings and how they differ from its family's own; `row`: several texts in one row."""
-
-    family: str
-    changes: dict[str, object] = field(default_factory=dict)
-    padded: bool = False
-    row: bool = False
-    pair: bool = False
-
-    def config(self):
-        entry = ModelConfig.menu[self.family]
-        own = {f.name for f in fields(entry)}
-        required = {"vocab_size": 20} if "vocab_size" in own else {}
-        sizes = {name: value for name, value in SIZES.items() if name.partition(".")[0] in own}
-        if self.family in ("cbow", "skipgram"):
-            sizes = {}
-        return entry(**required).override(sizes).override(self.changes)
-
-    def model(self, dtype=torch.float32):
-        """With weights at random everywhere, biases too: a map that begins at zero would hide the rest."""
-        torch.manual_seed(1)
-        model = self.config().build()
-        if not hasattr(model, "parameters"):
-            return model
-        for name, p in model.named_parameters():
-            if p.dim() > 1 or name.endswith("bias"):
-                torch.nn.init.normal_(p, std=0.3)
-        return model.to(dtype).eval()
-
-    def inputs(self, model):
-        """What it reads, and the options of the call."""
-        chance = torch.Generator().manual_seed(2)
-        if isinstance(model, PictureModel):
-            dtype = next(model.parameters()).dtype
-            return torch.randn(2, 3, 12, 12, generator=chance, dtype=torch.float64).to(dtype), {}
-        first, second = (torch.randint(1, 20, (2, n), generator=chance) for n in (11, 7))
-        keep = {name: torch.arange(n) < torch.tensor([[n], [n - 3]]) for name, n in (("first", 11), ("second", 7))}
-        if isinstance(model, PairModel):
-            options = {"source_keep": keep["first"], "keep": keep["second"]} if self.padded else {}
-            return (first, second), options
-        if self.row:
-            lengths = (3, 5, 5, 2)
-            texts = [torch.randint(1, 20, (n,), generator=chance) for n in lengths]
-            return TextRow.of(texts, [torch.arange(n) // 2 % 2 for n in lengths] if self.pair else None), {}
-        options = {"keep": keep["first"]} if self.padded else {}
-        return ((first, torch.arange(11).expand(2, 11) // 6) if self.pair else first), options
+def weights(heads: int, rows: int, columns: int | None = None, *, causal: bool = False, seed: int = 0) -> np.ndarray:
+    """Rows that add up to 1, some sharp and some flat."""
+    chance, columns = np.random.default_rng(seed), columns or rows
+    scores = chance.normal(size=(heads, rows, columns)).astype(np.float32) * np.linspace(0.2, 3, heads)[:, None, None]
+    scores = np.where(np.tri(rows, columns, dtype=bool), scores, -np.inf) if causal else scores
+    found = np.exp(scores - scores.max(-1, keepdims=True))
+    return (found / found.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def run(model, inputs, options):
-    """What a person gets: logits, or states where a model gives these."""
-    with torch.no_grad():
-        if isinstance(inputs, TextRow):
-            return inputs.states(model)
-        found = model(*(inputs if isinstance(inputs, tuple) else (inputs,)), **options)
-        return model.class_logits(found) if getattr(model, "classes", None) is not None else found
+def text(depth: int = 3, heads: int = 4) -> AttentionView:
+    """Twelve tokens that look back."""
+    side = Side(("<s>", " The", " cat", " sat", " on", " the", " mat", ",", " and", " slept", ".", "\n"))
+    maps = [weights(heads, 12, causal=True, seed=n) for n in range(depth)]
+    shown = tuple(MapView(f"layers.{n}.attention", "layers", found, side, side) for n, found in enumerate(maps))
+    mean = np.eye(12, dtype=np.float32)
+    for found in maps:
+        mean = (found.mean(0) + np.eye(12, dtype=np.float32)) / 2 @ mean
+    return AttentionView("The cat sat", "gpt", shown, {"layers": mean}, None, {"next token": "“.”, 41 %"})
 
 
-def attends(family):
-    try:
-        return bool(attentions(Case(family).config().skeleton()))
-    except Exception:  # counted models have no modules
-        return False
+def pairs() -> AttentionView:
+    """Nine tokens written from twelve read: three parts."""
+    wrote, read = Side(tuple("abcdefghi")), Side(tuple("ABCDEFGHIJKL"))
+    maps = [MapView(f"encoder.{n}", "encoder", weights(2, 12, seed=n), read, read) for n in range(2)]
+    for n in range(2):
+        maps.append(MapView(f"decoder.{n}", "decoder", weights(2, 9, causal=True, seed=n), wrote, wrote))
+        maps.append(MapView(f"decoder.{n}.cross", "decoder → encoder", weights(2, 9, 12, seed=n), wrote, read))
+    return AttentionView("A pair", "transformer", tuple(maps))
 
 
-FAMILIES = list(ModelConfig.menu)
-ATTENDING = [family for family in FAMILIES if attends(family)]
-CASES = {family: Case(family) for family in ATTENDING}
-for _family in ATTENDING:
-    if "keep" in inspect.signature(Case(_family).model().forward).parameters:
-        CASES[f"{_family} with padding"] = Case(_family, padded=True)
-CASES |= {f"gpt positions {kind}": Case("gpt", {"position.kind": kind}) for kind in PositionConfig.menu}
-CASES |= {
-    f"{family} {kind}": Case(
-        family, {"attention.kind": kind} | {f"attention.{name}": value for name, value in KINDS.get(kind, {}).items()}
-    )
-    for family, kinds in (
-        ("gpt", [kind for kind in AttentionConfig.menu if kind not in ("channel", "hierarchy")]),
-        ("bert", list(AttentionConfig.menu)),
-        ("vit", list(AttentionConfig.menu)),
-    )
-    for kind in kinds
-}
-CASES |= {
-    "gpt shared keys": Case("gpt", {"attention.heads": 4, "attention.kv_heads": 2}, padded=True),
-    "gpt temperature": Case("gpt", {"attention.beta": 2.0}),
-    "bert pair": Case("bert", pair=True),
-    "bert row of texts": Case("bert", row=True),
-    "bert row of pairs, biased": Case("bert", {"position.kind": "alibi"}, row=True, pair=True),
-    "bert row, channels": Case("bert", {"attention.kind": "channel"}, row=True),
-    "bert channels, padded": Case("bert", {"attention.kind": "channel", "attention.bias": True}, padded=True),
-    "transformer same": Case("transformer", {"memory": "same"}, padded=True),
-    "transformer joint": Case("transformer", {"memory": "joint"}),
-    "transformer joint with padding": Case("transformer", {"memory": "joint"}, padded=True),
-    "transformer paper": Case("transformer", {"norm_first": False, "qk_norm": False, "position.kind": "sinusoidal"}),
-    "vit class token": Case("vit", {"pool": "class"}),
-    "davit border": Case("davit", {"window": 4}),
-}
+def picture(rows: int = 14) -> AttentionView:
+    """A class token and the places of a picture."""
+    grid = Grid(rows, rows)
+    places = tuple(f"row {y + 1}, column {x + 1}" for y in range(rows) for x in range(rows))
+    side = Side(("class", *places), grid)
+    maps = [MapView(f"layers.{n}.attention", "layers", weights(3, rows**2 + 1, seed=n), side, side) for n in range(2)]
+    pixels = np.random.default_rng(0).integers(0, 256, (56, 56, 3), dtype=np.uint8)
+    return AttentionView("a ball.png", "vit", tuple(maps), {}, pixels, {"answer": "ball, 93 %"})
+
+
+def stages() -> AttentionView:
+    """Places of a picture that get fewer with depth, and channels beside them."""
+    maps = []
+    for n, size in enumerate((8, 4)):
+        places = Side(tuple(f"row {y + 1}, column {x + 1}" for y in range(size) for x in range(size)), Grid(size, size))
+        channels = Side(tuple(f"channel {c + 1}" for c in range(16)))
+        maps.append(MapView(f"stages.{n}.places", "places", weights(2 + n, size**2, seed=n), places, places))
+        maps.append(MapView(f"stages.{n}.channels", "channels", weights(2, 16, seed=n), channels, channels))
+    return AttentionView("digit", "davit", tuple(maps), {}, np.full((8, 8, 1), 90, np.uint8))
+
+
+def hostile() -> AttentionView:
+    """Words that would like to be code."""
+    side = Side(HOSTILE)
+    bad = "</script><img src=x onerror=window.broken=2>"
+    maps = tuple(MapView(bad, part, weights(2, len(HOSTILE)), side, side) for part in (bad, 'b"'))
+    return AttentionView(bad, bad, maps, {'b"': maps[0].weights[0]}, None, {bad: bad})
+
+
+def long(tokens: int = 512, depth: int = 12, heads: int = 12) -> AttentionView:
+    """As much as a base model has to say about its longest input."""
+    side = Side(tuple(f" word{n}" for n in range(tokens)))
+    once = weights(heads, tokens, causal=True)
+    maps = [MapView(f"layers.{n}.attention", "layers", np.roll(once, n, axis=0), side, side) for n in range(depth)]
+    return AttentionView("A long text", "gpt", tuple(maps), {"layers": once.mean(0)})
+
+
+def chapter() -> AttentionView:
+    """Long enough for a matrix and lists that are scrolled."""
+    return long(tokens=120, depth=2, heads=3)

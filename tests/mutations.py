@@ -85,6 +85,7 @@ TESTS = {
     "maps": ["tests/analysis/test_attention_maps.py", "tests/analysis/test_capturing.py"],
     "views": ["tests/tasks/test_looking.py"],
     "maps typed": ["tests/cli/test_attention_maps.py"],
+    "attention page": ["tests/report/test_attention_page.py"],
 }
 
 
@@ -130,6 +131,7 @@ recurring, vectors, cutting, bagging, counting = (
     partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
 )
 mapping = partial(grouped, "mapping")
+paging = partial(grouped, "paging")
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -505,6 +507,14 @@ MUTANTS = [
     mapping("the target is read a token late", "tasks/looking_texts.py", "given = np.concatenate([[translator.start], tokens[:-1]])", "given = np.concatenate([tokens[:1], tokens[:-1]])", "views"),
     mapping("segments are forgotten", "tasks/looking_texts.py", "None if segments is None else [segments]", "None", "views"),
     mapping("one head is another", "analysis/view.py", "one.weights[head - 1 : head]", "one.weights[head - 2 : head - 1]", "maps typed"),
+    paging("weights are cut off, not rounded", "report/attention_data.py", "np.rint(shares * 255)", "np.floor(shares * 255)", "attention page"),
+    paging("one scale for all rows of a head", "report/attention_data.py", "weights.max(axis=-1, keepdims=True, initial=0).astype", "np.broadcast_to(weights.max(axis=(1, 2), keepdims=True), (*weights.shape[:2], 1)).astype", "attention page"),
+    paging("small copies show the first of each block", "report/attention_data.py", "np.maximum.reduceat(weights,", "np.take(weights,", "attention page"),
+    paging("sides are turned round", "report/attention_data.py", '"asking": number(m.asking)', '"asking": number(m.answering)', "attention page"),
+    paging("a rollout is a layer", "report/attention_data.py", "_packed(in_bytes(weights[None]))", "_packed(in_bytes(view.maps[0].weights[:1]))", "attention page"),
+    paging("a script may be ended", "report/attention.py", 'for letter in "<>&\\u2028\\u2029":', 'for letter in ">&\\u2028\\u2029":', "attention page"),
+    paging("facts become code", "report/attention.py", "<dd>{html.escape(v)}</dd>", "<dd>{v}</dd>", "attention page"),
+    paging("grey pictures have one channel", "report/attention_data.py", "if few.shape[2] < 3 else", "if False else", "attention page"),
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_setup import ATTENDING, CASES, FAMILIES, Case, run
+from family_setup import ATTENDING, CASES, FAMILIES, Case, run
 from weft.analysis import attention_maps, capture, rollout
 from weft.analysis.capturing import attentions
 from weft.analysis.maps import looked_at

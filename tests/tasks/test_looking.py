@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attention_setup import ATTENDING, FAMILIES, Case
+from family_setup import ATTENDING, FAMILIES, Case
 from looking_setup import picture_of, run_of
 from weft.analysis import attention_maps
 from weft.analysis.view import AttentionView
@@ -151,8 +151,10 @@ def test_windows_at_the_edge_of_a_picture_have_a_border(view):
     assert list(found.parts) == [f"stage {n}, {what}" for n in (1, 2) for what in ("windows", "channels")]
     first, channels = found.maps[0], found.maps[1]
     assert first.answering.grid == Grid(6, 6) and first.answering.labels[0] == "border" and "border" in found.facts
-    assert first.weights.shape == (2, 37, 37) and first.weights[:, -1, 0].min() > 0  # 6 x 6 places in windows of 4
-    assert (first.weights[:, 1, 0] == 0).all()  # a place in a whole window sees no border
+    assert first.weights.shape == (2, 36, 37) and first.weights[:, -1, 0].min() > 0  # 6 x 6 places in windows of 4
+    assert (
+        first.asking.labels == first.answering.labels[1:] and (first.weights[:, 0, 0] == 0).all()
+    )  # a place in a whole window sees no border
     assert channels.answering.labels == tuple(f"channel {n}" for n in range(1, 5)) and channels.answering.grid is None
     assert not found.rollouts
 

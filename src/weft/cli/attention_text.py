@@ -54,7 +54,7 @@ def _picture(one: MapView, width: int) -> Iterator[str]:
     assert grid is not None
     outside = len(one.answering.labels) - grid.places
     by_class = one.asking.labels[0] == "[CLS]"
-    received = one.weights[0][0] if by_class else one.weights[0][outside:].mean(0)
+    received = one.weights[0][0] if by_class else one.weights[0].mean(0)
     places = received[outside:].reshape(grid.rows, grid.columns)
     places = places / max(float(places.max()), 1e-12)
     wide = 2 if 2 * grid.columns <= width else 1

@@ -43,7 +43,7 @@ class Attention {
     return this.state.shade === "row" ? share : share * this.map.largest[row];
   }
 
-  /** The other side's index and shade for everything that the chosen token looks at, or that looks at it. */
+  /** Row and column of what the chosen token looks at, or of what looks at it. */
   pair(at, other) {
     return at.side === "asking" ? [at.index, other] : [other, at.index];
   }
@@ -79,8 +79,9 @@ class Attention {
     state.draws = [...(grid ? ["picture"] : []), ...(size <= 2 * SHORT ? ["lines"] : []), "matrix"];
     if (!state.draws.includes(state.draw)) state.draw = size <= SHORT || grid ? state.draws[0] : "matrix";
     state.shade ??= grid || map.columns > SHORT ? "row" : "weight";
-    const first = map.asking.grid && map.rows === map.asking.grid[0] * map.asking.grid[1];
-    state.at = { side: "asking", index: first ? Math.floor(map.rows / 2) : grid ? 0 : map.rows - 1 };
+    const [high, wide] = map.asking.grid || [0, 0];
+    const middle = Math.floor(high / 2) * wide + Math.floor(wide / 2);
+    state.at = { side: "asking", index: !grid ? map.rows - 1 : map.rows === high * wide ? middle : 0 };
   }
 
   now() {
@@ -307,7 +308,8 @@ class Attention {
       const other = at.side === "asking" ? map.answering : map.asking;
       const grid = other.grid ? other : map[at.side];
       const opacity = (n) => (other.grid ? shade(...this.pair(at, n)) : 0);
-      this.cells = drawPicture(this.canvas, width, this.picture, grid, opacity, map[at.side].grid ? at.index : null, colours);
+      const chosen = map[at.side].grid ? at.index - firstPlace(map[at.side]) + firstPlace(grid) : null;
+      this.cells = drawPicture(this.canvas, width, this.picture, grid, opacity, chosen, colours);
     }
     const layer = `layer ${state.layer + 1}`;
     const what = { head: `${layer}, head ${state.head + 1}`, mean: `${layer}, mean of heads`, rollout: "rollout of all layers" }[state.what];
@@ -335,14 +337,14 @@ class Attention {
     const { side } = this.state.at;
     this.cell = keep ? null : [row, column];
     if (this.state.draw === "matrix") this.point(side, side === "asking" ? row : column, keep);
-    else if (this.map[side].grid) this.point(side, cells.first + row * cells.columns + column, keep);
+    else if (this.map[side].grid) this.point(side, firstPlace(this.map[side]) + row * cells.columns + column, keep);
   }
 
   pictureKey(event) {
     const { side, index } = this.state.at;
-    const { grid, labels } = this.map[side];
+    const { grid } = this.map[side];
     if (this.state.draw !== "picture" || !grid) return;
-    const first = labels.length - grid[0] * grid[1];
+    const first = firstPlace(this.map[side]);
     const from = index < first ? 0 : index - first;
     const to = step(event.key, from, grid[0] * grid[1], grid[1]);
     if (to === null) return;

@@ -81,15 +81,14 @@ def _stage(name: str) -> int:
 
 
 def _with_one_border(one: MapView, grid: Grid, around: Grid) -> MapView:
-    """Windows at the border are filled up with zeros: all of these together are one row, their mean, and one column,
-    their sum."""
+    """Windows at the border are filled up with zeros: all of these together are one column, and they do not ask, for
+    what they receive is thrown away."""
     inside = np.zeros((around.rows, around.columns), dtype=bool)
     inside[: grid.rows, : grid.columns] = True
     real = inside.ravel()
-    asking = np.concatenate([one.weights[:, ~real].mean(1, keepdims=True), one.weights[:, real]], axis=1)
+    asking = one.weights[:, real]
     weights = np.concatenate([asking[:, :, ~real].sum(-1, keepdims=True), asking[:, :, real]], axis=-1)
-    side = places(grid, (BORDER,))
-    return MapView(one.name, one.part, weights, side, side)
+    return MapView(one.name, one.part, weights, places(grid), places(grid, (BORDER,)))
 
 
 def _covered(model: PictureModel, picture: np.ndarray, grid: Grid) -> np.ndarray:
