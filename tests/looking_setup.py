@@ -1,7 +1,7 @@
 """Tiny runs of all that looks, and of some that do not, made when a test first asks for them."""
 
 from picture_setup import picture_words, write_folder
-from table_setup import sets, translate_words
+from table_setup import fill_words, sets, translate_words
 from training_setup import here
 
 PAIRED = ["model.depth=2"]
@@ -9,6 +9,7 @@ OWN = {  # what is trained, after the table's own desk
     "reads the same layer": ("translate", sets("model.memory=same", *PAIRED)),
     "reads one table": ("translate", sets("model.memory=joint", *PAIRED)),
     "t5": ("translate", ["--model", "t5", *sets(*PAIRED)]),
+    "t5-fill": ("fill", ["--model", "t5", "--tokenizer", "unigram"]),
     "bahdanau": ("recurrent", ["--model", "bahdanau"]),
     "seq2seq": ("recurrent", ["--model", "seq2seq"]),
     "vit": ("pictures", ["--model", "vit"]),
@@ -43,6 +44,8 @@ def _words(desk, name, out):
     ending = ["--steps", "2", "--out", out, "--threads", "1"]
     if how == "translate":
         return translate_words("reversals.tsv", out, 2, *more)
+    if how == "fill":
+        return fill_words("book.txt", out, 2, *more)
     if how == "recurrent":
         return ["train", "translate", "reversals.tsv", *ending, *sets("model.width=16", "model.max_length=24"), *more]
     if how == "pictures":

@@ -1,5 +1,7 @@
 """From a run and what a person types: every map with words for its rows and columns, or a reason why not."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -120,6 +122,12 @@ def test_a_given_target_is_read_from_its_start(looks):
         np.testing.assert_allclose(one.weights, theirs[one.name][0], atol=1e-6)
 
 
+def test_a_t5_reads_its_marks_for_gaps(looks):
+    found = looks("t5-fill").attention("The [MASK] sat on a [MASK]")
+    labels = found.maps[0].answering.labels
+    assert "<extra_id_0>" in labels and "<extra_id_1>" in labels and "writes" in found.facts
+
+
 def test_one_table_of_source_and_target(view):
     _, found = view("reads one table")
     (encoder, *_), (decoder, *_) = found.parts["encoder"], found.parts["decoder"]
@@ -177,6 +185,7 @@ def test_only_one_layer_and_head(view):
     _, found = view("writer")
     one = found.only(layer=2, head=1)
     assert [m.name for m in one.maps] == ["layers.1.attention"] and not one.rollouts
+    assert one.facts["shown"] == "layer 2, head 1 alone" and one.facts["tokens"] == found.facts["tokens"]
     np.testing.assert_array_equal(one.maps[0].weights, found.maps[1].weights[:1])
     assert found.only() is found
     for wrong in ({"layer": 99}, {"head": 99}, {"layer": 0}):
@@ -209,6 +218,7 @@ def test_models_without_attention_are_refused(name, desk, looks):
         ("translator", "\n", {}, DataError, "an empty text"),
         ("writer", "PICTURE", {}, DataError, "a picture, for a gpt: it goes on with a text"),
         ("single", np.zeros((3, 3)), {}, DataError, "a ndarray, for a bert"),
+        ("single", Path("book.txt"), {}, DataError, "for a bert: it reads text"),
         ("vit", "a text", {}, DataError, "reads no text"),
         ("writer", "a", {"pair": "b"}, UnsupportedError, "a pair of texts for a gpt"),
         ("vit", "PICTURE", {"pair": "b"}, UnsupportedError, "a pair of texts for a vit"),

@@ -86,8 +86,8 @@ class AttentionView:
         return found
 
     def only(self, layer: int | None = None, head: int | None = None) -> AttentionView:
-        """The view of one layer of each part, of one head of each layer, or both; numbers from 1. What there is of
-        some parts alone is taken from these; rollouts are of all layers and heads, and so are left out."""
+        """One layer of each part, one head of each layer, or both, as far as a part has them; numbers from 1. Rollouts
+        are of all layers and heads, and so are left out."""
         if layer is None and head is None:
             return self
         deepest = max((len(maps) for maps in self.parts.values()), default=0)
@@ -105,4 +105,7 @@ class AttentionView:
             chosen = [replace(one, weights=one.weights[head - 1 : head]) for one in chosen]
         if not chosen:
             raise ConfigError(f"head {head} of layer {layer}", expected="a layer with so many heads")
-        return replace(self, maps=tuple(chosen), rollouts={})
+        shown = [f"{name} {number}" for name, number in (("layer", layer), ("head", head)) if number is not None]
+        return replace(
+            self, maps=tuple(chosen), rollouts={}, facts={**self.facts, "shown": f"{', '.join(shown)} alone"}
+        )

@@ -52,7 +52,10 @@ def attention(
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="A field of the kinds that have it.")
     ] = None,
     length: Annotated[int, typer.Option(help="How many tokens a pattern has.")] = 24,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="The page, .html; a pattern also .png, .svg.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The page. Default: attention.html; patterns: .png, .svg or .html"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a run looks at in a text or a picture, every layer and head of it, on a page of its own.

@@ -64,14 +64,15 @@ def has_attention(config: ModelConfig) -> bool:
 
 
 def _text(run: Run, given: object) -> str:
-    """A text, and not a picture for a model that reads."""
-    if not isinstance(given, str) or (has_picture_name(given) and os.path.isfile(given)):
-        what = f"{Path(given).name}, a picture" if isinstance(given, str | Path) else f"a {type(given).__name__}"
-        raise DataError(
-            f"{what}, for a {run.model_config.kind}: it {manner(run.model_config)}",
-            expected="a text; a vit or davit looks at pictures",
-        )
-    return given
+    """A text, and not a picture or a path for a model that reads."""
+    pictured = isinstance(given, str | Path) and has_picture_name(str(given)) and os.path.isfile(given)
+    if isinstance(given, str) and not pictured:
+        return given
+    what = f"{Path(str(given)).name}, a picture" if pictured else f"a {type(given).__name__}"
+    raise DataError(
+        f"{what}, for a {run.model_config.kind}: it {manner(run.model_config)}",
+        expected="a text; a vit or davit looks at pictures",
+    )
 
 
 def _not_for(run: Run, what: str, whom: str) -> UnsupportedError:
