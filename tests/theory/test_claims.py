@@ -85,6 +85,13 @@ def test_the_same_twice_and_nothing_else_is_changed(findings):
     assert [f.to_dict() for f in again] == [findings[id].to_dict() for id in ("T2", "T10")]
 
 
+def test_one_thread_is_enough(monkeypatch):
+    asked, threads = [], torch.get_num_threads()
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    check("T1")
+    assert asked == [1, threads]
+
+
 def test_ids_as_people_type_them():
     known = claims()
     assert {by_id(word, known) for word in ("T7", "t7", "7", " T7 ")} == {"T7"}

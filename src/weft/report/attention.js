@@ -2,7 +2,9 @@
    `state`; whatever changes it goes through `choose` or `point`, and text only ever becomes text. */
 "use strict";
 
-const SHORT = 40; // tokens: up to here lines are drawn first, above it the matrix
+const SHORT = 24; // tokens: up to here lines are drawn first, above it the matrix
+const LINES = 80; // tokens: up to here lines can be drawn
+const FLAT = 40; // tokens: above it weights are so small that shades begin with the share of the row's largest
 const TOP = 12; // rows of the table until all are asked for
 
 class Attention {
@@ -76,9 +78,9 @@ class Attention {
     const { state, map } = this;
     const grid = map.asking.grid || map.answering.grid;
     const size = Math.max(map.rows, map.columns);
-    state.draws = [...(grid ? ["picture"] : []), ...(size <= 2 * SHORT ? ["lines"] : []), "matrix"];
+    state.draws = [...(grid ? ["picture"] : []), ...(size <= LINES ? ["lines"] : []), "matrix"];
     if (!state.draws.includes(state.draw)) state.draw = size <= SHORT || grid ? state.draws[0] : "matrix";
-    state.shade ??= grid || map.columns > SHORT ? "row" : "weight";
+    state.shade ??= grid || map.columns > FLAT ? "row" : "weight";
     const [high, wide] = map.asking.grid || [0, 0];
     const middle = Math.floor(high / 2) * wide + Math.floor(wide / 2);
     state.at = { side: "asking", index: !grid ? map.rows - 1 : map.rows === high * wide ? middle : 0 };

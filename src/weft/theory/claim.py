@@ -174,17 +174,22 @@ class Claim:
         return [name for name in self.needs if find_spec(name) is None]
 
     def check(self) -> Finding:
-        """Compute it: the same numbers every time, in float64 unless it trains, and nothing else is changed."""
+        """Compute it: the same numbers every time, in float64 unless it trains, and nothing else is changed.
+
+        On one thread unless it trains: the sums then have one order, and what is so small would wait for threads longer
+        than it computes."""
         if self.missing:
             return Finding(self)
-        before = torch.get_default_dtype()
+        before, threads = torch.get_default_dtype(), torch.get_num_threads()
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             torch.manual_seed(0)
             torch.set_default_dtype(torch.float32 if self.on_request else torch.float64)
+            torch.set_num_threads(threads if self.on_request else 1)
             try:
                 return Finding(self, self.compute())
             finally:
                 torch.set_default_dtype(before)
+                torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def through_time() -> Evidence:
                 [(n, *(float(line[d]) for d in shown)) for n, line in norms.items()],
             ),
             table(
-                "Milliseconds forward and backward on this computer, one row",
+                "Milliseconds forward and backward on one thread of this computer, one row",
                 ("layer", "64 tokens", "256", "1,024"),
                 [(n, *s) for n, s in seconds.items()],
             ),
