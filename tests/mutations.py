@@ -24,7 +24,7 @@ TESTS = {
         "tests/blocks/test_unpadded.py",
         "tests/conformance",
         "tests/parity/test_torch.py",
-        "tests/analysis/test_attention_maps.py",
+        "tests/analysis/test_capturing.py",
     ],
     "patterns": ["tests/blocks/test_sparse_attention.py"],
     "kernels": ["tests/blocks/test_kernel_attention.py"],
@@ -82,6 +82,9 @@ TESTS = {
     "vectors": ["tests/models/test_word2vec.py"],
     "vector files": ["tests/checkpoints/test_word_vector_file.py", "tests/cli/test_similar.py"],
     "embed": ["tests/training/test_embed.py", "-m", "not slow"],
+    "maps": ["tests/analysis/test_attention_maps.py", "tests/analysis/test_capturing.py"],
+    "views": ["tests/tasks/test_looking.py"],
+    "maps typed": ["tests/cli/test_attention_maps.py"],
     "attention page": ["tests/report/test_attention_page.py"],
 }
 
@@ -127,6 +130,7 @@ reading, translating, looking, seeing = (
 recurring, vectors, cutting, bagging, counting = (
     partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
 )
+mapping = partial(grouped, "mapping")
 paging = partial(grouped, "paging")
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
@@ -492,6 +496,17 @@ MUTANTS = [
     vectors("sizes are not checked", "checkpoints/word_vector_file.py", 'if len(data) - begin < least:', 'if False:', "vector files"),
     vectors("words may come twice", "checkpoints/word_vector_file.py", 'if word in places:', 'if False:', "vector files"),
     vectors("text loses digits", "checkpoints/word_vector_file.py", '{value:.9g}', '{value:.6g}', "vector files"),
+    mapping("channels forget the padding", "analysis/capturing.py", "value = value.masked_fill(~self.mask.keep[:, None, :, None], 0.0)", "pass", "maps"),
+    mapping("texts of a row begin at the first", "analysis/capturing.py", "whole[0, :, start : start + length, start : start + length] = row", "whole[0, :, :length, :length] = row", "maps"),
+    mapping("lookups of a row are put together crosswise", "analysis/capturing.py", "torch.cat([t.transpose(0, 1).flatten(1, 2) for t in part], dim=1)[None]", "torch.cat([t.transpose(0, 1).transpose(1, 2).flatten(1, 2) for t in part], dim=1)[None]", "maps"),
+    mapping("a channel receives what it gives", "analysis/capturing.py", "return value @ self.weights.transpose(2, 3)", "return value @ self.weights", "maps"),
+    mapping("dropout while looking", "analysis/maps.py", "    model.eval()\n", "    model.train()\n", "maps"),
+    mapping("a rollout from the last layer to the first", "analysis/maps.py", "through = (mixed / mixed.sum(1, keepdims=True)) @ through", "through = through @ (mixed / mixed.sum(1, keepdims=True))", "maps"),
+    mapping("nothing stays in a rollout", "analysis/maps.py", "mixed = 0.5 * layer.mean(0, dtype=np.float64) + 0.5 * identity", "mixed = layer.mean(0, dtype=np.float64) + 1e-9 * identity", "maps"),
+    mapping("zeros at the edge are places", "tasks/looking_pictures.py", "asking[:, :, ~real].sum(-1, keepdims=True)", "asking[:, :, ~real].mean(-1, keepdims=True)", "views"),
+    mapping("the target is read a token late", "tasks/looking_texts.py", "given = np.concatenate([[translator.start], tokens[:-1]])", "given = np.concatenate([tokens[:1], tokens[:-1]])", "views"),
+    mapping("segments are forgotten", "tasks/looking_texts.py", "None if segments is None else [segments]", "None", "views"),
+    mapping("one head is another", "analysis/view.py", "one.weights[head - 1 : head]", "one.weights[head - 2 : head - 1]", "maps typed"),
     paging("weights are cut off, not rounded", "report/attention_data.py", "np.rint(shares * 255)", "np.floor(shares * 255)", "attention page"),
     paging("one scale for all rows of a head", "report/attention_data.py", "weights.max(axis=-1, keepdims=True, initial=0).astype", "np.broadcast_to(weights.max(axis=(1, 2), keepdims=True), (*weights.shape[:2], 1)).astype", "attention page"),
     paging("small copies show the first of each block", "report/attention_data.py", "np.maximum.reduceat(weights,", "np.take(weights,", "attention page"),

@@ -310,7 +310,8 @@ class Attention {
       const other = at.side === "asking" ? map.answering : map.asking;
       const grid = other.grid ? other : map[at.side];
       const opacity = (n) => (other.grid ? shade(...this.pair(at, n)) : 0);
-      this.cells = drawPicture(this.canvas, width, this.picture, grid, opacity, map[at.side].grid ? at.index : null, colours);
+      const chosen = map[at.side].grid ? at.index - firstPlace(map[at.side]) + firstPlace(grid) : null;
+      this.cells = drawPicture(this.canvas, width, this.picture, grid, opacity, chosen, colours);
     }
     const layer = `layer ${state.layer + 1}`;
     const what = { head: `${layer}, head ${state.head + 1}`, mean: `${layer}, mean of heads`, rollout: "rollout of all layers" }[state.what];
@@ -338,14 +339,14 @@ class Attention {
     const { side } = this.state.at;
     this.cell = keep ? null : [row, column];
     if (this.state.draw === "matrix") this.point(side, side === "asking" ? row : column, keep);
-    else if (this.map[side].grid) this.point(side, cells.first + row * cells.columns + column, keep);
+    else if (this.map[side].grid) this.point(side, firstPlace(this.map[side]) + row * cells.columns + column, keep);
   }
 
   pictureKey(event) {
     const { side, index } = this.state.at;
-    const { grid, labels } = this.map[side];
+    const { grid } = this.map[side];
     if (this.state.draw !== "picture" || !grid) return;
-    const first = labels.length - grid[0] * grid[1];
+    const first = firstPlace(this.map[side]);
     const from = index < first ? 0 : index - first;
     const to = step(event.key, from, grid[0] * grid[1], grid[1]);
     if (to === null) return;

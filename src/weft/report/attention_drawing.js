@@ -132,6 +132,9 @@ const drawMatrix = (canvas, width, map, image, at, { ink, heat }) => {
   return { left, top, cell, rows: map.rows, columns: map.columns };
 };
 
+/** The number of the first label of a side that is a place: before it stand others, such as a class token. */
+const firstPlace = ({ labels, grid: [rows, columns] }) => labels.length - rows * columns;
+
 /** The picture, and over it the places of `grid` as dark as `opacity(index)`; `chosen` is framed. Where the cells are. */
 const drawPicture = (canvas, width, picture, grid, opacity, chosen, { ground, heat }) => {
   const [rows, columns] = grid.grid;
@@ -142,7 +145,7 @@ const drawPicture = (canvas, width, picture, grid, opacity, chosen, { ground, he
   if (picture) pen.drawImage(picture, 0, 0, wide, high);
   pen.fillStyle = `rgba(${ground}, 0.35)`; // paler, so that the colour is seen on every picture
   pen.fillRect(0, 0, wide, high);
-  const first = grid.labels.length - rows * columns;
+  const first = firstPlace(grid);
   const [cellWide, cellHigh] = [wide / columns, high / rows];
   const image = tinted(document.createElement("canvas"), columns, rows, heat, (n) => Math.round(210 * opacity(first + n)));
   pen.imageSmoothingEnabled = false;
@@ -155,5 +158,5 @@ const drawPicture = (canvas, width, picture, grid, opacity, chosen, { ground, he
       pen.strokeRect(column * cellWide, row * cellHigh, cellWide, cellHigh);
     }
   }
-  return { left: 0, top: 0, cell: cellWide, high: cellHigh, rows, columns, first };
+  return { left: 0, top: 0, cell: cellWide, high: cellHigh, rows, columns };
 };
