@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -40,21 +40,35 @@ def as_array(weights: Float[Tensor, "*shape"]) -> Float[np.ndarray, "*shape"]:
 
 def looked_at(model: nn.Module, inputs: Any, pattern: str = "*", **options: Any) -> dict[str, AttentionMap]:
     """The same as maps, with the queries, keys and values that the weights come from."""
+
+    def read() -> None:
+        if isinstance(inputs, TextRow):
+            inputs.to(_device(model)).states(model)
+        else:
+            given = inputs if isinstance(inputs, tuple | list) else (inputs,)
+            model(*(_tensor(one, model) for one in given), **options)
+
+    return watched(model, read, pattern)[1]
+
+
+Found = TypeVar("Found")
+
+
+def watched(
+    model: nn.Module, compute: Callable[[], Found], pattern: str = "*"
+) -> tuple[Found, dict[str, AttentionMap]]:
+    """What a computation with the model gives, and the maps of all that looked meanwhile."""
     check_attends(model)
-    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
     was_training = model.training
     model.eval()
     try:
         with torch.inference_mode(), capture(model, pattern) as maps:
-            if isinstance(inputs, TextRow):
-                inputs.to(_device(model)).states(model)
-            else:
-                model(*(_tensor(one, model) for one in given), **options)
+            found = compute()
     finally:
         model.train(was_training)
     for name, seen in maps.items():
         _check_shown(name, seen)
-    return maps
+    return found, maps
 
 
 def check_attends(model: nn.Module) -> None:

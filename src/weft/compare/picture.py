@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoints.files import write_whole
-from weft.compare.charts import curves_of, length_curves, measures_of, quality_over_seconds, span, spread
+from weft.compare.charts import curves_of, length_curves, measures_of, quality_over_seconds
 from weft.compare.columns import metric_title
 from weft.compare.comparison import Comparison
+from weft.pages.axes import span, spread
+from weft.pages.charts import colour_of
 
 MATPLOTLIB_DASH = {"": "-", "6 3": "--", "2 3": ":", "9 3 2 3": "-."}
 LETTERS = 24  # of a name on an axis
@@ -56,34 +58,35 @@ def _over_seconds(axis: Any, result: Comparison) -> None:
     axis.set(xlabel="seconds, all in all", ylabel=title)
     if not dots:
         return
-    for _, colour, seconds, quality in dots:
-        axis.plot([seconds], [quality], "o", color=colour)
-    axis.set_xlim(0, 1.1 * max(seconds for _, _, seconds, _ in dots))
-    low, high = span([quality for *_, quality in dots])
+    for dot in dots:
+        axis.plot([dot.across], [dot.up], "o", color=colour_of(dot.place or 0))
+    latest = max(dot.across for dot in dots)
+    axis.set_xlim(0, 1.1 * latest)
+    low, high = span([dot.up for dot in dots])
     low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
     axis.set_ylim(low, high)
-    heights = spread([quality for *_, quality in dots], (high - low) / 18, low, high)
-    middle = 0.6 * max(seconds for _, _, seconds, _ in dots)
-    for (name, colour, seconds, quality), height in zip(dots, heights, strict=True):
-        left = seconds > middle
+    heights = spread([dot.up for dot in dots], (high - low) / 18, low, high)
+    beside = 0.04 * axis.get_xlim()[1]
+    for dot, height in zip(dots, heights, strict=True):
+        left = dot.across > 0.6 * latest
         axis.annotate(
-            _short(name),
-            (seconds, quality),
-            (seconds - 0.04 * axis.get_xlim()[1] if left else seconds + 0.04 * axis.get_xlim()[1], height),
+            _short(dot.name),
+            (dot.across, dot.up),
+            (dot.across - beside if left else dot.across + beside, height),
             ha="right" if left else "left",
             va="center",
             fontsize="small",
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8},
+            arrowprops={"arrowstyle": "-", "color": colour_of(dot.place or 0), "linewidth": 0.8},
         )
 
 
 def _bars(axes: Any, measures: Any) -> None:
     """From zero, the first variant on top; names stand beside the first axis."""
-    names = [name for name, *_ in measures[0].values]
+    names = [bar.name for bar in measures[0].values]
     for axis, measure in zip(axes, measures, strict=True):
-        values = [value for _, _, value, _ in measure.values]
-        bars = axis.barh(range(len(names)), values, color=[colour for _, colour, *_ in measure.values])
-        axis.bar_label(bars, [words or "not known" for *_, words in measure.values], padding=3, fontsize="small")
+        values = [bar.value for bar in measure.values]
+        bars = axis.barh(range(len(names)), values, color=[colour_of(bar.place or 0) for bar in measure.values])
+        axis.bar_label(bars, [bar.words or "not known" for bar in measure.values], padding=3, fontsize="small")
         axis.set_yticks(range(len(names)), [_short(name) if axis is axes[0] else "" for name in names])
         axis.invert_yaxis()
         axis.set_xlim(0, 1.35 * max(1e-12, *values))

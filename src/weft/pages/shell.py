@@ -16,7 +16,13 @@ svg { max-width: 100%; height: auto; } svg text { fill: currentColor; font-size:
 table { border-collapse: collapse; } caption { text-align: left; font-weight: 600; }
 td, th { padding: .2rem .9rem .2rem 0; text-align: left; vertical-align: top; overflow-wrap: break-word; }
 th { font-weight: 600; border-bottom: 1px solid var(--grid); }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
+th { vertical-align: bottom; }
+.best td { font-weight: 600; } svg.bar { width: 100%; max-width: 32rem; }
+ul.key { list-style: none; padding: 0; margin: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
+ul.key svg { width: 28px; height: 12px; margin-right: .4rem; }
+.beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 0 2rem; }
+.beside > * { min-width: 0; }
 .wide { overflow-x: auto; } summary { cursor: pointer; } figure { margin: 1rem 0; }
 a.skip { position: absolute; left: -99rem; } a.skip:focus { position: static; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import inspect
 import io
 import re
@@ -19,6 +18,7 @@ from weft.blocks.attention import AttentionConfig
 from weft.checkpoints.files import write_text, write_whole
 from weft.config import Config
 from weft.errors import ConfigError, UnsupportedError
+from weft.pages import page, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,9 +221,7 @@ def _legend(figure: Figure) -> None:
 
 
 STYLE = """
-:root { color-scheme: light; } body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem;
-max-width: 84rem; background: #fff; } svg { width: 100%; height: auto; }
-table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: top; }
+body { max-width: 84rem; } figure svg { width: 100%; background: #fff; color: #1a1a1a; }
 """
 
 
@@ -236,14 +234,5 @@ def _page(patterns: Sequence[LayerPattern], figure: Figure) -> str:
         for p in patterns
     ]
     heads = ("kind", "what it does", "cost for N tokens", "encoder sees", "decoder sees")
-    table = "".join(
-        "<tr>" + "".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in row) + "</tr>"
-        for cell, row in [("th", heads), *(("td", row) for row in rows)]
-    )
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Attention patterns</title><style>{STYLE}</style></head><body>
-{drawn.getvalue()[drawn.getvalue().index("<svg") :]}
-<table>{table}</table>
-</body></html>
-"""
+    svg = drawn.getvalue()[drawn.getvalue().index("<svg") :]
+    return page("Attention patterns", f"<figure>{svg}</figure>\n{table(heads, rows)}", style=STYLE)
