@@ -97,6 +97,7 @@ def _flow(part: Any, told: Mapping[str, Any]) -> None:
                 label = f"{stack} {when}".strip() if when == "now" else f"{stack} at the start".strip()
                 panels[0].plot(range(1, len(flow["stream"]) + 1), flow["stream"], style, label=label, markersize=4)
     panels[0].set(xlabel="before layer (the last: after all)", ylabel="norm at the stream", yscale="log")
+    panels[0].xaxis.get_major_locator().set_params(integer=True)
     panels[0].legend(fontsize="small")
     if told.get("distance"):
         panels[1].plot(range(len(told["distance"])), [max(value, 1e-20) for value in told["distance"]])
