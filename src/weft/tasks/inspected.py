@@ -4,14 +4,18 @@ the steps it learns in. What nobody said is filled in, and what was filled in is
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from weft.config import within
+from weft.cost.trace import Update
 from weft.errors import ConfigError, DataError
-from weft.models import ModelConfig, PairModelConfig, PictureConfig, PictureHead, Word2VecConfig, preset
+from weft.models import ModelConfig, PairModelConfig, PictureConfig, PictureHead, preset
 from weft.models.presets import FAMILIES, PRESETS
 from weft.tasks.recipe import Recipe, read_recipe
 from weft.tasks.request import below
@@ -178,6 +182,19 @@ def _why(found: Inspected, own: bool) -> str:
     return "the model's own" if own else "as nothing says it"
 
 
-def is_word_vectors(config: ModelConfig) -> bool:
-    """Whether it learns in a compiled loop of its own, and not in steps of torch."""
-    return isinstance(config, Word2VecConfig)
+def update_of(training: TrainingConfig) -> Update:
+    """How a step moves the weights: slopes measured and made smaller, then the optimizer."""
+
+    def update(model: nn.Module) -> Callable[[], None]:
+        rule = training.optimizer.build(model)
+        learning = [p for p in model.parameters() if p.requires_grad]
+
+        def move() -> None:
+            slopes = [p.grad for p in learning if p.grad is not None]
+            torch.stack(list(torch._foreach_norm(slopes))).norm()
+            torch._foreach_mul_(slopes, 0.5)
+            rule.step()
+
+        return move
+
+    return update
