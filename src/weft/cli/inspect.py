@@ -1,23 +1,27 @@
 """`weft inspect`: what a model is made of and what it costs, before it is trained or after.
 
-What is told is a list of sections; each finds its numbers and says them. A section that needs a run or an option of
-its own says so in `wanted`.
+What is told is a list of sections: each finds its numbers, as JSON shows them, and says them in lines.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weft.cli import options
+from weft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from weft.tasks.inspected import Inspected
+
+Told = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -25,22 +29,30 @@ class Section:
     """One part of what is told.
 
     name   its key in the JSON object
-    find   its numbers, ready for JSON
-    tell   these in lines, for a terminal of so many columns
+    find   its numbers, ready for JSON; it may look at what the sections before it found
+    tell   all that was found, in lines, for a terminal of so many columns
+    doing  what is said while it is found, if that takes a while
     """
 
     name: str
-    find: Callable[[Inspected], Any]
-    tell: Callable[[Any, int], Iterator[str]]
+    find: Callable[[Inspected, Told], Any]
+    tell: Callable[[Inspected, Told, int], Iterator[str]]
+    doing: str = ""
 
 
 def inspect(
-    what: Annotated[str, typer.Argument(metavar="PRESET|RUN|FILE.toml", help="A named size (gpt2), a run, a recipe.")],
+    what: Annotated[
+        str, typer.Argument(metavar="PRESET|RUN|FILE.toml", help="A named size (gpt2), a run or folder, or a recipe.")
+    ],
     length: Annotated[
         int | None, typer.Option(help="Tokens of a text, rows of a picture. Default: the model's or the run's own")
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(help="Texts or pictures in a step. Default: the run's own, or 16")
+        int | None, typer.Option(help="Texts or pictures in a step. Default: the run's own, else 16 or 64")
+    ] = None,
+    curves: Annotated[bool, typer.Option("--curves", help="Other lengths and widths too.")] = False,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE.png|.svg", help="Draw the curves over length and width.")
     ] = None,
     set_: options.Settings = None,
     as_json: options.OneObject = False,
@@ -50,36 +62,50 @@ def inspect(
     Example:  weft inspect gpt-small
 
     Example:  weft inspect runs/generate-book-1 --length 512 --batch 8
+
+    Example:  weft inspect gpt2 --curves --out gpt2.png
     """
+    from weft.cli.inspect_cost import COST, CURVES
     from weft.cli.train import parse_changes
     from weft.tasks.inspected import inspected
 
+    _check_out(out)
     found = inspected(what, length=length, batch=batch, changes=parse_changes(set_ or []))
-    sections = [PARAMETERS]
-    told = {section.name: section.find(found) for section in sections}
+    sections = [*COST, *([CURVES] if curves or out else [])]
+    told = told_by(sections, found)
+    if out is not None:
+        from weft.report.costs import write_curves
+
+        write_curves(Path(out), found.name, told["curves"])
     if as_json:
-        typer.echo(json.dumps({"flops": {}, "memory": {}, "seconds": {}} | told))
+        typer.echo(json.dumps(told))
         return
-    columns = shutil.get_terminal_size().columns
+    columns = max(30, shutil.get_terminal_size().columns)
     for section in sections:
-        for line in section.tell(told[section.name], columns):
+        for line in section.tell(found, told, columns):
             typer.echo(line)
+        typer.echo("")
+    if out is not None:
+        typer.echo(f"Drawn in {out}.")
 
 
-# -- parameters -------------------------------------------------------------------------------
+def told_by(sections: list[Section], found: Inspected) -> Told:
+    """What all sections found, by their names."""
+    told: Told = {}
+    for section in sections:
+        if section.doing and sys.stderr.isatty():
+            typer.echo(f"{section.doing} …", err=True)
+        told[section.name] = section.find(found, told)
+    return told
 
 
-def _parameters(found: Inspected) -> dict[str, Any]:
-    from weft.cost.parts import parameters_by_part
-
-    parts = parameters_by_part(found.config.skeleton())
-    return {"total": sum(parts.values()), "parts": parts}
-
-
-def _tell_parameters(told: dict[str, Any], columns: int) -> Iterator[str]:
-    yield f"{told['total']:,} parameters"
-    for part, count in told["parts"].items():
-        yield f"  {part:22} {count:>15,}"[:columns]
-
-
-PARAMETERS = Section("parameters", _parameters, _tell_parameters)
+def _check_out(out: str | None) -> None:
+    """Before anything is measured for it."""
+    if out is None:
+        return
+    if Path(out).suffix not in (".png", ".svg"):
+        raise ConfigError(f"--out {out}", expected="a file that ends in .png or .svg")
+    if Path(out).exists():
+        raise DataError(f"{out} is there already", expected="a new file")
+    if not Path(out).absolute().parent.is_dir():
+        raise DataError(f"there is no folder {Path(out).parent}", expected="one that is there")
