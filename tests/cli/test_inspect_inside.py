@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused(place):
         (["gpt-tiny", "--flow"], "no weights", 2),
         (["run", "some text"], "without --health", 2),
         (["run", "5"], "without --reach", 2),
-        (["run", "--out", "x.png"], "without --health, --reach or --flow", 2),
+        (["run", "--reach", "--curves"], "one at a time", 2),
         (["run", "--reach", "--out", "x.gif"], ".png or .svg", 2),
         (["run", "--reach", "99"], "from 0 to 15", 2),
         (["run", "--health", "a", "b"], "one input", 2),

@@ -1,13 +1,13 @@
 """`weft inspect`: what a model is made of and what it costs, before it is trained or after.
 
-What is told is a list of sections; each finds its numbers and says them. A section that needs a run or an option of
-its own says so in `wanted`.
+What is told is a list of sections: each finds its numbers, as JSON shows them, and says them in lines.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,23 +21,29 @@ from weft.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from weft.tasks.inspected import Inspected
 
+Told = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Section:
     """One part of what is told.
 
     name   its key in the JSON object
-    find   its numbers, ready for JSON
-    tell   these in lines, for a terminal of so many columns
+    find   its numbers, ready for JSON; it may look at what the sections before it found
+    tell   all that was found, in lines, for a terminal of so many columns
+    doing  what is said while it is found, if that takes a while
     """
 
     name: str
-    find: Callable[[Inspected], Any]
-    tell: Callable[[Any, int], Iterator[str]]
+    find: Callable[[Inspected, Told], Any]
+    tell: Callable[[Inspected, Told, int], Iterator[str]]
+    doing: str = ""
 
 
 def inspect(
-    what: Annotated[str, typer.Argument(metavar="PRESET|RUN|FILE.toml", help="A named size (gpt2), a run, a recipe.")],
+    what: Annotated[
+        str, typer.Argument(metavar="PRESET|RUN|FILE.toml", help="A named size (gpt2), a run or folder, or a recipe.")
+    ],
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="[INPUT] [POSITION]", help="--health: a text or picture; --reach: a number, from 0."),
@@ -46,17 +52,18 @@ def inspect(
         int | None, typer.Option(help="Tokens of a text, rows of a picture. Default: the model's or the run's own")
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(help="Texts or pictures in a step. Default: the run's own, or 16")
+        int | None, typer.Option(help="Texts or pictures in a step. Default: the run's own, else 16 or 64")
     ] = None,
-    set_: options.Settings = None,
+    curves: Annotated[bool, typer.Option("--curves", help="Other lengths and widths too.")] = False,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE.png|.svg", help="Draw the curves, or what is inside.")
+    ] = None,
     health: Annotated[
         bool, typer.Option("--health", help="Softmax health of every head of a run, on INPUT or held-out input.")
     ] = False,
     reach: Annotated[bool, typer.Option("--reach", help="What POSITION can see after each layer.")] = False,
     flow: Annotated[bool, typer.Option("--flow", help="Gradients through layers, and back in time.")] = False,
-    out: Annotated[
-        str | None, typer.Option(metavar="FILE", help="With --health, --reach, --flow, a picture: .png or .svg.")
-    ] = None,
+    set_: options.Settings = None,
     as_json: options.OneObject = False,
 ) -> None:
     """What a model is made of and what it costs, before it is trained: parameters, operations, memory, seconds.
@@ -65,102 +72,60 @@ def inspect(
 
     Example:  weft inspect runs/generate-book-1 --length 512 --batch 8
 
+    Example:  weft inspect gpt2 --curves --out gpt2.png
+
     Example:  weft inspect runs/generate-book-1 --health "Once upon a time" --reach 7 --flow
     """
+    from weft.cli.inspect_cost import COST, CURVES
+    from weft.cli.inspect_inside import SHORT_HEALTH, sections_inside
     from weft.cli.train import parse_changes
     from weft.tasks.inspected import inspected
 
+    _check_out(out)
     found = inspected(what, length=length, batch=batch, changes=parse_changes(set_ or []))
-    inside = asked_inside(words or [], health=health, reach=reach, flow=flow, out=out)
-    sections = inside or [PARAMETERS, SHORT_HEALTH]
-    told = {section.name: section.find(found) for section in sections}
-    told = {name: value for name, value in told.items() if value is not None}
-    if out is not None:
+    inside = sections_inside(words or [], health=health, reach=reach, flow=flow)
+    if inside and curves:
+        raise ConfigError("--curves with --health, --reach or --flow", expected="one at a time")
+    sections = inside or [*COST, *([CURVES] if curves or out else []), SHORT_HEALTH]
+    told = told_by(sections, found)
+    if out is not None and inside:
         from weft.report.inside import write_inside
 
         write_inside(told, Path(out))
-        typer.echo(f"open {out}", err=True)
-    if as_json and inside:
+    elif out is not None:
+        from weft.report.costs import write_curves
+
+        write_curves(Path(out), found.name, told["curves"])
+    if as_json:
         typer.echo(json.dumps(told))
         return
-    if as_json:
-        typer.echo(json.dumps({"flops": {}, "memory": {}, "seconds": {}} | told))
-        return
-    columns = shutil.get_terminal_size().columns
-    for section in sections if out is None else ():
-        if section.name not in told:
-            continue
-        for line in section.tell(told[section.name], columns):
+    columns = max(30, shutil.get_terminal_size().columns)
+    for section in sections:
+        for line in section.tell(found, told, columns):
             typer.echo(line)
-
-
-# -- looking inside ---------------------------------------------------------------------------
-
-
-def asked_inside(words: list[str], *, health: bool, reach: bool, flow: bool, out: str | None) -> list[Section]:
-    """The sections that were asked for by an option of their own."""
-    from weft.cli import inspect_inside as inside
-    from weft.tasks.inside import position_of
-
-    position, given = position_of(words)
-    if given is not None and not health:
-        raise ConfigError(f"an input ({given!r}) without --health", expected="--health, which reads it")
-    if position is not None and not reach:
-        if not health or given is not None:
-            raise ConfigError(f"a position ({position}) without --reach", expected="--reach, which asks for one")
-        position, given = None, str(position)
+        typer.echo("")
     if out is not None:
-        if not (health or reach or flow):
-            raise ConfigError("--out without --health, --reach or --flow", expected="one of them: they are drawn")
-        check_place(out)
-    sections = []
-    if health:
-        sections.append(Section("health", lambda found: inside.health(found, given), inside.tell_health))
-    if reach:
-        sections.append(Section("reach", lambda found: inside.reach(found, position), inside.tell_reach))
-    if flow:
-        sections.append(Section("flow", inside.flow, inside.tell_flow))
-    return sections
+        typer.echo(f"Drawn in {out}.")
 
 
-def check_place(out: str) -> None:
-    """Before any work is done for it."""
+def told_by(sections: list[Section], found: Inspected) -> Told:
+    """What all sections found, by their names."""
+    told: Told = {}
+    for section in sections:
+        if section.doing and sys.stderr.isatty():
+            typer.echo(f"{section.doing} …", err=True)
+        numbers = section.find(found, told)
+        told |= {} if numbers is None else {section.name: numbers}
+    return told
+
+
+def _check_out(out: str | None) -> None:
+    """Before anything is measured for it."""
+    if out is None:
+        return
     if Path(out).suffix not in (".png", ".svg"):
         raise ConfigError(f"--out {out}", expected="a file that ends in .png or .svg")
     if Path(out).exists():
-        raise DataError(f"{out} is there already", advice="choose another --out")
-    if not Path(out).parent.is_dir():
-        raise DataError(f"{out} cannot be written: there is no folder {Path(out).parent}")
-
-
-def _short_health(found: Inspected) -> Any:
-    from weft.cli.inspect_inside import short_health
-
-    return short_health(found)
-
-
-def _tell_health(told: Any, columns: int) -> Iterator[str]:
-    from weft.cli.inspect_inside import tell_health
-
-    return tell_health(told, columns)
-
-
-SHORT_HEALTH = Section("health", _short_health, _tell_health)
-
-# -- parameters -------------------------------------------------------------------------------
-
-
-def _parameters(found: Inspected) -> dict[str, Any]:
-    from weft.cost.parts import parameters_by_part
-
-    parts = parameters_by_part(found.config.skeleton())
-    return {"total": sum(parts.values()), "parts": parts}
-
-
-def _tell_parameters(told: dict[str, Any], columns: int) -> Iterator[str]:
-    yield f"{told['total']:,} parameters"
-    for part, count in told["parts"].items():
-        yield f"  {part:22} {count:>15,}"[:columns]
-
-
-PARAMETERS = Section("parameters", _parameters, _tell_parameters)
+        raise DataError(f"{out} is there already", expected="a new file")
+    if not Path(out).absolute().parent.is_dir():
+        raise DataError(f"there is no folder {Path(out).parent}", expected="one that is there")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.cli.inspect import Section
 from weft.errors import ConfigError, WeftError
 
 if TYPE_CHECKING:
@@ -19,14 +20,55 @@ COLUMNS = (
 )
 
 
-def health(found: Inspected, given: str | None) -> dict[str, Any]:
+def sections_inside(words: list[str], *, health: bool, reach: bool, flow: bool) -> list[Section]:
+    """The sections that were asked for by an option of their own."""
+    position, given = position_and_input(words)
+    if given is not None and not health:
+        raise ConfigError(f"an input ({given!r}) without --health", expected="--health, which reads it")
+    if position is not None and not reach:
+        if not health or given is not None:
+            raise ConfigError(f"a position ({position}) without --reach", expected="--reach, which asks for one")
+        position, given = None, str(position)
+    sections = []
+    if health:
+        sections.append(Section("health", lambda found, _: _health(found, given), _told(tell_health, "health")))
+    if reach:
+        sections.append(Section("reach", lambda found, _: _reach(found, position), _told(tell_reach, "reach")))
+    if flow:
+        sections.append(Section("flow", lambda found, _: _flow(found), _told(tell_flow, "flow")))
+    return sections
+
+
+def position_and_input(words: list[str]) -> tuple[int | None, str | None]:
+    """A whole number is a position, anything else an input."""
+    position, given = None, None
+    for word in words:
+        if word.isdecimal() and position is None:
+            position = int(word)
+        elif given is None:
+            given = word
+        else:
+            raise ConfigError(f"{given!r} and {word!r}", expected="one input", advice="put quotes around a text")
+    return position, given
+
+
+def _told(tell: Callable[[dict[str, Any], int], Iterator[str]], name: str) -> Callable[..., Iterator[str]]:
+    """A section that looks at nothing but its own numbers; without any, it says nothing."""
+
+    def lines(_: Inspected, told: dict[str, Any], columns: int) -> Iterator[str]:
+        return tell(told[name], columns) if name in told else iter(())
+
+    return lines
+
+
+def _health(found: Inspected, given: str | None) -> dict[str, Any]:
     """Of every head of a run."""
     from weft.tasks.inside import health_of
 
     return health_of(_run(found, "--health"), given)
 
 
-def short_health(found: Inspected) -> dict[str, Any] | None:
+def _short_health(found: Inspected) -> dict[str, Any] | None:
     """A few sentences, if there is anything to say without being asked; what is not known is left out."""
     from weft.tasks.inside import health_of
     from weft.tasks.looking import has_attention
@@ -40,14 +82,14 @@ def short_health(found: Inspected) -> dict[str, Any] | None:
     return {"read": told["read"], "sentences": told["sentences"]}
 
 
-def reach(found: Inspected, position: int | None) -> dict[str, Any]:
+def _reach(found: Inspected, position: int | None) -> dict[str, Any]:
     """What a position can see after each layer."""
     from weft.tasks.inside import reach_of, reach_told
 
     return reach_told(reach_of(found.config, position, found.length, found.run))
 
 
-def flow(found: Inspected) -> dict[str, Any]:
+def _flow(found: Inspected) -> dict[str, Any]:
     """Gradients through depth, and through time."""
     from weft.tasks.inside import flow_of
 
@@ -171,3 +213,6 @@ def tell_flow(told: dict[str, Any], columns: int) -> Iterator[str]:
         for back in far:
             if back < len(distance):
                 yield f"  {back:>4} back {_number(distance[back]):>9}"
+
+
+SHORT_HEALTH = Section("health", lambda found, _: _short_health(found), _told(tell_health, "health"))

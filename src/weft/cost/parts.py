@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
+from weft.blocks.attentive import AttentiveGRU
+
 HEADS = ("head", "masked", "classes", "pairs", "pooler", "readout", "output")
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d)
 
@@ -23,15 +25,15 @@ def part_of(name: str, module: nn.Module) -> str:
         return "feed-forward"
     if any(re.fullmatch(r"(.*_)?positions?", word) for word in words):
         return "positions"
-    if isinstance(module, nn.RNNBase) or words[:1] in (["decoder"], ["first"]):
-        return "recurrent gates"
     if words and words[0] in HEADS:
         return "head"
     if isinstance(module, nn.Conv1d | nn.Conv2d):
         return "convolutions"
     if isinstance(module, nn.Embedding):
-        return "segments" if words[-1:] == ["segments"] else "token table"
-    return {"positions": "positions"}.get(words[-1] if words else "", "rest")
+        return "segments" if words[-1] == "segments" else "token table"
+    if isinstance(module, nn.RNNBase | AttentiveGRU) or words[-1:] in (["input"], ["context"], ["state"], ["first"]):
+        return "recurrent gates"
+    return "rest"
 
 
 def weights_by_part(model: nn.Module) -> Iterator[tuple[str, str, Tensor]]:

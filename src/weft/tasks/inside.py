@@ -21,7 +21,7 @@ from weft.analysis import (
 from weft.analysis.model_reach import model_reach
 from weft.analysis.reach import Reach
 from weft.blocks.residual import PostNorm, PreNorm
-from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.errors import DataError, UnsupportedError
 from weft.models import LanguageConfig, ModelConfig, PairModelConfig
 from weft.models.pictures import PictureConfig
 from weft.tasks.held_out import HeldOut
@@ -188,16 +188,3 @@ def _without_nan(table: Any) -> Any:
     if isinstance(table, list):
         return [_without_nan(value) for value in table]
     return None if isinstance(table, float) and not math.isfinite(table) else table
-
-
-def position_of(words: list[str]) -> tuple[int | None, str | None]:
-    """A whole number is a position, anything else an input."""
-    position, given = None, None
-    for word in words:
-        if word.lstrip("-").isdigit():
-            position = int(word)
-        elif given is None:
-            given = word
-        else:
-            raise ConfigError(f"{given!r} and {word!r}", expected="one input", advice="put quotes around a text")
-    return position, given

@@ -4,15 +4,22 @@ the steps it learns in. What nobody said is filled in, and what was filled in is
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from weft.config import within
+from weft.cost.curves import wider
+from weft.cost.flops import walk
+from weft.cost.trace import Update
 from weft.errors import ConfigError, DataError
-from weft.models import ModelConfig, PairModelConfig, PictureConfig, PictureHead, Word2VecConfig, preset
+from weft.models import GPTConfig, ModelConfig, PairModelConfig, PictureConfig, PictureHead, preset
 from weft.models.presets import FAMILIES, PRESETS
+from weft.tasks.environment import memory_in_use
 from weft.tasks.recipe import Recipe, read_recipe
 from weft.tasks.request import below
 from weft.tasks.run import Run
@@ -178,6 +185,42 @@ def _why(found: Inspected, own: bool) -> str:
     return "the model's own" if own else "as nothing says it"
 
 
-def is_word_vectors(config: ModelConfig) -> bool:
-    """Whether it learns in a compiled loop of its own, and not in steps of torch."""
-    return isinstance(config, Word2VecConfig)
+def update_of(training: TrainingConfig) -> Update:
+    """How a step moves the weights: slopes measured and made smaller, then the optimizer."""
+
+    def update(model: nn.Module) -> Callable[[], None]:
+        rule = training.optimizer.build(model)
+        learning = [p for p in model.parameters() if p.requires_grad]
+
+        def move() -> None:
+            slopes = [p.grad for p in learning if p.grad is not None]
+            torch.stack(list(torch._foreach_norm(slopes))).norm()
+            torch._foreach_mul_(slopes, 0.5)
+            rule.step()
+
+        return move
+
+    return update
+
+
+def process_memory(training: TrainingConfig) -> int:
+    """Bytes of this process once torch has done a step of a tiny model: what there is before the real one."""
+    config = GPTConfig(vocab_size=32, width=32, depth=1, max_length=16)
+    model = config.build()
+    move = update_of(training)(model)
+    torch.autograd.backward(model(torch.zeros(1, 16, dtype=torch.long)).sum())
+    move()
+    return memory_in_use()
+
+
+def smaller_than(found: Inspected, flops: float) -> dict[str, Any] | None:
+    """The widest model of the same family whose step has a quarter of these operations, and its share of them."""
+    for eighths in range(7, 0, -1):
+        model = wider(found.config, eighths / 8)
+        if model is None or not flops:
+            continue
+        share = walk(model, batch=found.batch, length=found.length).total.total / flops
+        if share <= 0.26:
+            width = getattr(model, "width", None)
+            return {"words": f"a width of {width} instead of {getattr(found.config, 'width', None)}", "share": share}
+    return None
