@@ -44,10 +44,7 @@ def inspect(
     what: Annotated[
         str, typer.Argument(metavar="PRESET|RUN|FILE.toml", help="A named size (gpt2), a run or folder, or a recipe.")
     ],
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[INPUT] [POSITION]", help="--health: a text or picture; --reach: a number, from 0."),
-    ] = None,
+    words: options.InputAndPosition = None,
     length: Annotated[
         int | None, typer.Option(help="Tokens of a text, rows of a picture. Default: the model's or the run's own")
     ] = None,
@@ -58,11 +55,9 @@ def inspect(
     out: Annotated[
         str | None, typer.Option(metavar="FILE.png|.svg", help="Draw the curves, or what is inside.")
     ] = None,
-    health: Annotated[
-        bool, typer.Option("--health", help="Softmax health of every head of a run, on INPUT or held-out input.")
-    ] = False,
-    reach: Annotated[bool, typer.Option("--reach", help="What POSITION can see after each layer.")] = False,
-    flow: Annotated[bool, typer.Option("--flow", help="Gradients through layers, and back in time.")] = False,
+    health: options.Health = False,
+    reach: options.Reach = False,
+    flow: options.Flow = False,
     set_: options.Settings = None,
     as_json: options.OneObject = False,
 ) -> None:
@@ -88,14 +83,8 @@ def inspect(
         raise ConfigError("--curves with --health, --reach or --flow", expected="one at a time")
     sections = inside or [*COST, *([CURVES] if curves or out else []), SHORT_HEALTH]
     told = told_by(sections, found)
-    if out is not None and inside:
-        from weft.report.inside import write_inside
-
-        write_inside(told, Path(out))
-    elif out is not None:
-        from weft.report.costs import write_curves
-
-        write_curves(Path(out), found.name, told["curves"])
+    if out is not None:
+        _draw(Path(out), found.name, told)
     if as_json:
         typer.echo(json.dumps(told))
         return
@@ -106,6 +95,18 @@ def inspect(
         typer.echo("")
     if out is not None:
         typer.echo(f"Drawn in {out}.")
+
+
+def _draw(path: Path, name: str, told: Told) -> None:
+    """The curves, or what is inside."""
+    if "curves" in told:
+        from weft.report.costs import write_curves
+
+        write_curves(path, name, told["curves"])
+    else:
+        from weft.report.inside import write_inside
+
+        write_inside(told, path)
 
 
 def told_by(sections: list[Section], found: Inspected) -> Told:
