@@ -86,6 +86,10 @@ TESTS = {
     "views": ["tests/tasks/test_looking.py"],
     "maps typed": ["tests/cli/test_attention_maps.py"],
     "attention page": ["tests/report/test_attention_page.py"],
+    "health": ["tests/analysis/test_softmax_health.py"],
+    "reach": ["tests/analysis/test_reach.py"],
+    "depth": ["tests/analysis/test_depth_flow.py"],
+    "watch": ["tests/training/test_watch.py"],
 }
 
 
@@ -127,6 +131,7 @@ def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) ->
 reading, translating, looking, seeing = (
     partial(grouped, group) for group in ("reading", "translating", "looking", "seeing")
 )
+inside = partial(grouped, "inside")
 recurring, vectors, cutting, bagging, counting = (
     partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
 )
@@ -515,6 +520,21 @@ MUTANTS = [
     paging("a script may be ended", "report/attention.py", 'for letter in "<>&\\u2028\\u2029":', 'for letter in ">&\\u2028\\u2029":', "attention page"),
     paging("facts become code", "report/attention.py", "<dd>{html.escape(v)}</dd>", "<dd>{v}</dd>", "attention page"),
     paging("grey pictures have one channel", "report/attention_data.py", "if few.shape[2] < 3 else", "if False else", "attention page"),
+    inside("padding asks", "analysis/softmax_health.py", "if reads_itself and found.mask.keep is not None:", "if False:", "health"),
+    inside("who asks another text has its padding", "analysis/softmax_health.py", 'or name.endswith("cross_attention")', "", "health"),
+    inside("rows with one key count", "analysis/softmax_health.py", "choosing = count >= 2", "choosing = count >= 1", "health"),
+    inside("forbidden scores vary", "analysis/softmax_health.py", "(scores - mean[..., None]).masked_fill(~allowed, 0.0).square()", "(scores - mean[..., None]).square()", "health"),
+    inside("a small gradient is a rounding", "analysis/softmax_health.py", "rest, squares = others.sum(-1), others.square().sum(-1)", "rest, squares = 1 - top, weights.square().sum(-1) - top.square()", "health"),
+    inside("nearly all is all", "analysis/softmax_health.py", "math.floor(100 * share + 1e-9)", "round(100 * share)", "health"),
+    inside("no bias in what is shown", "blocks/attention/softmax.py", "            scores = scores + finite(mask.bias, query.dtype)\n        return Scored", "            pass\n        return Scored", "health"),
+    inside("nothing passes beside a layer", "analysis/reach.py", "through = pattern | np.eye(len(pattern), dtype=bool)", "through = pattern", "reach"),
+    inside("a decoder forgets its memory", "analysis/model_reach.py", "seen = seen | _product(step.across(ran), before[step.memory])", "pass", "reach"),
+    inside("convolutions see nobody else", "analysis/model_reach.py", "found: Seen = apart <= distance", "found: Seen = apart <= 0", "reach"),
+    inside("a recurrence sees ahead", "analysis/model_reach.py", "return square if both_ways else np.tril(square)", "return square", "reach"),
+    inside("the stream after a layer is taken for that before", "analysis/gradient_flow.py", "stream = [streams[layer][0] for _, layer in stack]", "stream = [streams[layer][-1] for _, layer in stack]", "depth"),
+    inside("a step stands twice", "tasks/watching.py", 'if json.loads(line)["step"] < step]', "]", "watch"),
+    inside("modules stay at rest", "tasks/held_out.py", "            module.training = mode\n", "            pass\n", "watch"),
+    inside("random numbers are used up", "tasks/held_out.py", "with torch.random.fork_rng(devices=[]):", "if True:", "watch"),
 ]  # fmt: skip
 
 

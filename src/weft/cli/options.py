@@ -57,6 +57,18 @@ RecipeFile = Annotated[
 ]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Show the softmax health of each head at every evaluation (health.jsonl).")
+]
+InputAndPosition = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[INPUT] [POSITION]", help="--health: a text or picture; --reach: a number, from 0."),
+]
+Health = Annotated[
+    bool, typer.Option("--health", help="Softmax health of every head of a run, on INPUT or held-out input.")
+]
+Reach = Annotated[bool, typer.Option("--reach", help="What POSITION can see after each layer.")]
+Flow = Annotated[bool, typer.Option("--flow", help="Gradients through layers, and back in time.")]
 Events = Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")]
 OneObject = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 ObjectEach = Annotated[bool, typer.Option("--json", help="One JSON object for each text.")]

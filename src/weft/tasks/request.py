@@ -66,6 +66,7 @@ class Request:
     recipe: Recipe = NO_RECIPE
     changes: dict[str, Any] = field(default_factory=dict)
     dry_run: bool = False
+    watch: bool = False
     started: float = field(default_factory=time.perf_counter)
 
     def check(self) -> None:

@@ -1,0 +1,278 @@
+"""The sections of `weft inspect` about cost: parameters, operations, memory, seconds, and curves."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from weft.cli.inspect import Section, Told
+
+if TYPE_CHECKING:
+    from weft.tasks.inspected import Inspected
+
+NARROW = 60  # columns; below, a row of a table takes two lines
+PLAIN = "all pairs, as the plain kernel computes them"
+
+
+# -- what is inspected ------------------------------------------------------------------------
+
+
+def _model(found: Inspected, told: Told) -> dict[str, Any]:
+    config = found.config
+    sizes = {name: getattr(config, name) for name in ("width", "depth", "vocab_size") if hasattr(config, name)}
+    return {"name": found.name, "family": config.kind, **sizes, "length": found.length, "batch": found.batch}
+
+
+def _tell_model(found: Inspected, told: Told, columns: int) -> Iterator[str]:
+    model = told["model"]
+    sizes = [
+        f"{name.replace('vocab_size', 'vocabulary')} {model[name]:,}"
+        for name in ("depth", "width", "vocab_size")
+        if model.get(name)
+    ]
+    yield from _wrapped(f"{found.name}: a {', '.join([model['family'], *sizes])}.", columns)
+    for note in found.notes:
+        yield from _wrapped(f"Taken: {note}.", columns)
+
+
+# -- parameters -------------------------------------------------------------------------------
+
+
+def _parameters(found: Inspected, told: Told) -> dict[str, Any]:
+    from weft.cost.parts import parameters_by_part
+
+    parts = parameters_by_part(found.config.skeleton())
+    if not found.config.learned_in_steps and found.run is not None:
+        counted = sum(len(level.probability) for level in found.run.model.levels)  # type: ignore[union-attr, misc]
+        parts = {"counted n-grams": int(counted)}
+    return {"total": sum(parts.values()), "parts": parts}
+
+
+def _tell_parameters(found: Inspected, told: Told, columns: int) -> Iterator[str]:
+    parameters = told["parameters"]
+    yield f"{parameters['total']:,} parameters"
+    yield from _table(
+        (), [(part, f"{n:,}", _share(n, parameters["total"])) for part, n in parameters["parts"].items()], columns
+    )
+    if not found.config.learned_in_steps:
+        yield from _wrapped(
+            "It learns by counting: how much it holds depends on the text, and there are no steps.", columns
+        )
+
+
+# -- operations -------------------------------------------------------------------------------
+
+
+def _flops(found: Inspected, told: Told) -> dict[str, Any]:
+    from weft.cost.curves import crossing
+    from weft.cost.flops import walk
+
+    walked = walk(found.config, batch=found.batch, length=found.length)
+    total = walked.total
+    parts = {part: {"forward": one.forward, "backward": one.backward} for part, one in walked.parts.items()}
+    meets = crossing(found.config, length=found.length) if total.total else None
+    return {
+        "forward": total.forward,
+        "backward": total.backward,
+        "total": total.total,
+        "parts": parts,
+        "counted": PLAIN,
+        "unseen": total.unseen,
+        "bottleneck": next(iter(parts), None),
+        "scores_overtake": None if meets is None else {"attention_maps": meets.maps, "all_maps": meets.everything},
+    }
+
+
+def _tell_flops(found: Inspected, told: Told, columns: int) -> Iterator[str]:
+    flops = told["flops"]
+    if not flops["total"]:
+        yield "No products of matrices: it looks up and adds."
+        return
+    yield f"{_many(flops['total'])} operations in a training step"
+    rows = [
+        (part, _many(one["forward"]), _many(one["backward"]), _share(one["forward"] + one["backward"], flops["total"]))
+        for part, one in flops["parts"].items()
+    ]
+    yield from _table(("", "forward", "backward", ""), rows, columns)
+    yield from _wrapped(f"Most of it is {flops['bottleneck']}. Scores are counted for {PLAIN}.", columns)
+    if flops["unseen"]:
+        left = 3 * flops["unseen"] / flops["total"]
+        yield from _wrapped(f"A fast kernel leaves out what a causal mask forbids: {left:.1%} of all this.", columns)
+    if flops["scores_overtake"] is not None:
+        unit = "rows of a picture" if _is_picture(found) else "tokens"
+        for name, words in (("attention_maps", "attention's own maps"), ("all_maps", "everything else together")):
+            at = flops["scores_overtake"][name]
+            told_at = "at no length" if at is None else f"from {at:,} {unit} on"
+            yield from _wrapped(f"Scores and mixing cost more than {words} {told_at}.", columns)
+
+
+# -- memory -----------------------------------------------------------------------------------
+
+
+def _memory(found: Inspected, told: Told) -> dict[str, Any]:
+    from weft.cost.estimate import memory_of
+    from weft.tasks.environment import memory_free, memory_in_use
+    from weft.tasks.inspected import process_memory, update_of
+
+    free = memory_free("cpu") + memory_in_use()
+    process = process_memory(found.training)
+    memory = memory_of(
+        found.config, batch=found.batch, length=found.length, update=update_of(found.training), process=process
+    )
+    fits = memory.total <= free
+    known = None if free == float("inf") else int(free)
+    return asdict(memory) | {
+        "total": memory.total,
+        "free": known,
+        "fits": fits,
+        "fitting_batch": found.batch if fits else memory.fitting(found.batch, free),
+    }
+
+
+def _tell_memory(found: Inspected, told: Told, columns: int) -> Iterator[str]:
+    memory = told["memory"]
+    yield f"{_bytes(memory['total'])} of memory at the peak of a training step"
+    names = ("weights", "gradients", "optimizer", "activations", "working", "process")
+    words = {"activations": "kept for backward", "working": "on the way", "process": "Python and torch"}
+    rows = [(words.get(name, name), _bytes(memory[name]), _share(memory[name], memory["total"])) for name in names]
+    yield from _table((), [row for row in rows if row[1] != "0 MB"], columns)
+    if memory["table"]:
+        unit = f"{found.length:,} tokens"
+        yield from _wrapped(
+            f"Writing a text of {unit} keeps {_bytes(memory['table'])} of keys, values or states.", columns
+        )
+    if memory["fits"]:
+        yield from _wrapped("It fits into this machine's memory.", columns)
+    elif memory["fitting_batch"]:
+        yield from _wrapped(
+            f"It does not fit: {_bytes(memory['free'])} can be had here. "
+            f"With --batch {memory['fitting_batch']} it would.",
+            columns,
+        )
+    else:
+        yield from _wrapped(f"It does not fit, at any batch: {_bytes(memory['free'])} can be had here.", columns)
+
+
+# -- seconds ----------------------------------------------------------------------------------
+
+
+def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
+    steps = found.steps or 1000
+    if not found.config.learned_in_steps or not told["memory"]["fits"]:
+        return {"step": None, "parts": {}, "steps": steps, "training": None, "bottleneck": None, "smaller": None}
+    from weft.cost.estimate import seconds_of
+    from weft.cost.seconds import Clock
+    from weft.tasks.inspected import smaller_than, update_of
+    from weft.training.allocation import keep_freed_memory
+
+    keep_freed_memory()  # as training does
+    update = update_of(found.training)
+    clock = Clock.calibrated(update)
+    parts = seconds_of(found.config, clock, batch=found.batch, length=found.length, update=update)
+    step = sum(parts.values())
+    smaller = smaller_than(found, told["flops"]["total"])
+    if smaller is not None:
+        smaller["training"] = smaller["share"] * step * steps
+    return {
+        "step": step,
+        "parts": parts,
+        "steps": steps,
+        "training": step * steps,
+        "bottleneck": next(iter(parts), None),
+        "smaller": smaller,
+    }
+
+
+def _tell_seconds(found: Inspected, told: Told, columns: int) -> Iterator[str]:
+    seconds = told["seconds"]
+    if seconds["step"] is None:
+        why = "it counts, once" if not found.config.learned_in_steps else "a step does not fit here"
+        yield from _wrapped(f"No seconds of a step: {why}.", columns)
+        return
+    yield f"About {_clock(seconds['step'])} for a training step here"
+    yield from _table(
+        (), [(part, _clock(s), _share(s, seconds["step"])) for part, s in seconds["parts"].items()], columns
+    )
+    why = "" if found.steps else ", as nothing says how many"
+    line = f"It would take about {_clock(seconds['training'])} here for {seconds['steps']:,} steps{why}"
+    if seconds["smaller"] is not None:
+        line += f"; {seconds['smaller']['words']} would take {_clock(seconds['smaller']['training'])}"
+    yield from _wrapped(f"{line}. Most of the time is for {seconds['bottleneck']}.", columns)
+
+
+# -- curves -----------------------------------------------------------------------------------
+
+
+def _curves(found: Inspected, told: Told) -> dict[str, Any]:
+    from weft.cost.curves import over_lengths, over_widths
+
+    lengths = over_lengths(found.config, batch=found.batch, length=found.length)
+    widths = over_widths(found.config, batch=found.batch, length=found.length)
+    return {"length": [asdict(point) for point in lengths], "width": [asdict(point) for point in widths]}
+
+
+def _tell_curves(found: Inspected, told: Told, columns: int) -> Iterator[str]:
+    for name, points in told["curves"].items():
+        yield f"Over the {name}"
+        rows = [(f"{p[name]:,}", f"{p['parameters']:,}", _many(p["flops"]), f"{p['scores']:.1%}") for p in points]
+        yield from _table((name, "parameters", "operations", "scores"), rows, columns)
+
+
+# -- words ------------------------------------------------------------------------------------
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
+    """Columns as wide as they need to be; on a narrow terminal each row is wrapped."""
+    every = [*([heads] if heads else []), *rows]
+    widths = [max(len(row[n]) for row in every) for n in range(len(every[0]))] if every else []
+    for row in every:
+        first, *rest = (f"{cell:{'<' if n == 0 else '>'}{widths[n]}}" for n, cell in enumerate(row))
+        line = "  " + "  ".join([first, *rest]).rstrip()
+        if len(line) <= columns:
+            yield line
+        else:
+            yield from textwrap.wrap(" ".join(row), columns, initial_indent="  ", subsequent_indent="    ")
+
+
+def _wrapped(text: str, columns: int) -> list[str]:
+    return textwrap.wrap(text, min(columns, 100))
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if whole else ""
+
+
+def _many(count: float) -> str:
+    for size, word in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.3g} {word}"
+    return f"{count:.0f}"
+
+
+def _bytes(count: float) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e10 else f"{count / 1e6:,.0f} MB"
+
+
+def _clock(seconds: float) -> str:
+    for size, word in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {word}"
+    return f"{seconds:.3g} seconds" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def _is_picture(found: Inspected) -> bool:
+    from weft.models import PictureConfig
+
+    return isinstance(found.config, PictureConfig)
+
+
+COST: Sequence[Section] = (
+    Section("model", _model, _tell_model),
+    Section("parameters", _parameters, _tell_parameters),
+    Section("flops", _flops, _tell_flops),
+    Section("memory", _memory, _tell_memory, "walking through a step"),
+    Section("seconds", _seconds, _tell_seconds, "measuring this machine"),
+)
+CURVES = Section("curves", _curves, _tell_curves, "walking through other lengths and widths")

@@ -1,0 +1,142 @@
+"""What a training step of a model needs: bytes, and seconds on this machine; from a trace of it (`trace.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from weft.blocks import Attention
+from weft.blocks.attention.kernel import KernelLookup
+from weft.blocks.attention.pattern import PatternLookup
+from weft.cost.seconds import Clock, size_of
+from weft.cost.trace import Update, trace
+from weft.models import LanguageConfig, LSTMConfig, ModelConfig, PairModelConfig, RecurrentConfig
+from weft.models.seq2seq import RecurrentPairConfig
+
+HEAP = 0.3  # what the C library holds besides what is in use: gaps that nothing fits into
+SHORT = (8, 16, 24)  # texts on which a model that goes token by token is traced; what it needs follows from these
+LARGE = 2e10  # multiplications that may be measured; of larger steps, a part of the batch is
+FLOAT = 4
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of a training step at its peak.
+
+    activations   what backward keeps of forward
+    working       slopes on their way, what a kernel needs for itself, and gaps in the heap
+    process       Python, torch and its kernels, before there is a model
+    table         keys and values (or states) for writing one text of this length; not part of the training step
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    working: int
+    process: int = 0
+    table: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.activations + self.working + self.process
+
+    def fitting(self, batch: int, free: float) -> int:
+        """The largest batch for which there is room; what a batch needs grows with it, the rest does not."""
+        fixed = self.weights + self.gradients + self.optimizer + self.process
+        each = (self.activations + self.working) / batch
+        return max(0, int((free - fixed) / each)) if each else batch
+
+
+def memory_of(
+    config: ModelConfig, *, batch: int, length: int, update: Update | None = None, process: int = 0
+) -> Memory:
+    """Bytes of a step, from the trace of one."""
+    if not config.learned_in_steps:
+        return Memory(0, 0, 0, 0, 0, process)
+    names = ("weights", "gradients", "optimizer", "activations", "peak")
+
+    def found(at: int) -> list[float]:
+        traced = trace(config, batch=batch, length=at, update=update)
+        return [float(getattr(traced, name)) for name in names]
+
+    weights, gradients, optimizer, activations, peak = (int(n) for n in _at_length(config, length, found))
+    used = (1 + HEAP) * (peak + optimizer)
+    working = max(0, int(used) - weights - gradients - optimizer - activations)
+    return Memory(weights, gradients, optimizer, activations, working, process, table_bytes(config, length))
+
+
+def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, update: Update) -> dict[str, float]:
+    """Seconds of a step by part, predicted from operations that are measured one by one."""
+    if not config.learned_in_steps:
+        return {}
+    names: list[str] = []
+
+    def found(at: int) -> list[float]:
+        parts = _seconds(config, clock, batch, at, update)
+        names.extend(part for part in parts if part not in names)
+        return [parts.get(name, 0.0) for name in names]
+
+    times = _at_length(config, length, found)
+    return dict(sorted(zip(names, (max(0.0, t) for t in times), strict=True), key=lambda item: -item[1]))
+
+
+def _seconds(config: ModelConfig, clock: Clock, batch: int, length: int, update: Update) -> dict[str, float]:
+    whole = trace(config, batch=batch, length=length, update=update)
+    large = sum(size_of(operation) for operation in {operation for _, operation in whole.steps})
+    fewer = max(1, int(batch * LARGE / large)) if large > LARGE else batch
+    if fewer >= batch:
+        return clock.of(whole)
+    part = trace(config, batch=fewer, length=length, update=update)
+    if [op.function for _, op in part.steps] != [op.function for _, op in whole.steps]:
+        return {name: seconds * batch / fewer for name, seconds in clock.of(part).items()}
+    pairs = list(zip(whole.steps, part.steps, strict=True))
+    return clock.of(part, lambda place: size_of(pairs[place][0][1]) / size_of(pairs[place][1][1]))
+
+
+def _goes_by_token(config: ModelConfig) -> bool:
+    """Whether torch's kernels take one token after the other, each a few operations."""
+    return isinstance(config, RecurrentConfig | RecurrentPairConfig) and not isinstance(config, LSTMConfig)
+
+
+def _at_length(config: ModelConfig, length: int, found: Callable[[int], list[float]]) -> Sequence[float]:
+    """What `found` tells at this length; of a long loop, continued from short texts by a curve of second degree."""
+    if not _goes_by_token(config) or length <= 2 * SHORT[-1]:
+        return found(length)
+    points = [(at, found(at)) for at in SHORT]
+    count = min(len(values) for _, values in points)
+    result = []
+    for place in range(count):
+        total = 0.0
+        for at, values in points:
+            weight = 1.0
+            for other, _ in points:
+                weight *= (length - other) / (at - other) if other != at else 1.0
+            total += weight * values[place]
+        result.append(total)
+    return result
+
+
+def table_bytes(config: ModelConfig, length: int) -> int:
+    """Keys and values that are kept while one text of this length is written; of a pair, those of its source too."""
+    if not isinstance(config, LanguageConfig | PairModelConfig) or not config.learned_in_steps:
+        return 0
+    model, total = config.skeleton(), 0
+    for name, block in model.named_modules():
+        if isinstance(block, Attention) and not name.startswith("encoder."):
+            total += FLOAT * _kept(block, length)
+        elif isinstance(block, nn.RNNBase) and not name.startswith("encoder."):
+            total += FLOAT * block.hidden_size * (2 if isinstance(block, nn.LSTM) else 1)
+    return total
+
+
+def _kept(block: Attention, length: int) -> int:
+    keys, values = block.key.out_features, block.value.out_features
+    if isinstance(block.lookup, KernelLookup):  # one sum, however long the text
+        features = len(getattr(block.lookup, "directions", ())) or keys // block.kv_heads
+        return block.kv_heads * features * (values // block.kv_heads + 1)
+    if isinstance(block.lookup, PatternLookup):
+        length = min(length, block.lookup.pattern.reach() or length)
+    return length * (keys + values)

@@ -1,0 +1,249 @@
+"""One training step, written down without computing it: which operations, on tensors of which shapes, and how many
+bytes are held at each moment.
+
+torch's fake tensors take the same turns through the program as real ones on a processor would, fused kernels included,
+and have no memory. So what is held when, and what is kept for backward, need no formula.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from weft.cost.parts import part_of
+from weft.cost.step import step_loss
+from weft.models import BagOfWordsConfig, ModelConfig
+
+WORKSPACE = 16  # numbers for each state of a fused LSTM
+Update = Callable[[nn.Module], Callable[[], None]]
+"""What makes of a model the rule that moves its weights."""
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A tensor without its numbers."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Blank:
+        return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+
+    @property
+    def bytes(self) -> int:
+        """Of the numbers it shows; those that several places share count once."""
+        if not all(self.shape):
+            return 0
+        return self.dtype.itemsize * (1 + sum((n - 1) * step for n, step in zip(self.shape, self.stride, strict=True)))
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A kernel of torch and its arguments, tensors among them as `Blank`."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+    named: tuple[tuple[str, Any], ...]
+
+    def tensors(self) -> Iterator[Blank]:
+        """Those among the arguments."""
+        yield from _blanks((self.arguments, tuple(value for _, value in self.named)))
+
+
+@dataclass
+class Trace:
+    """What was written down.
+
+    steps        each operation with the part it belongs to, in order; those that only look at memory are counted in
+                 `looks`
+    weights      bytes of the model; likewise of `gradients`, of the optimizer's state, and of what backward keeps
+    peak         the most bytes that were held at once
+    """
+
+    steps: list[tuple[str, Operation]] = field(default_factory=list)
+    looks: Counter[str] = field(default_factory=Counter)
+    weights: int = 0
+    gradients: int = 0
+    optimizer: int = 0
+    activations: int = 0
+    peak: int = 0
+
+
+def trace(config: ModelConfig, *, batch: int, length: int, update: Update | None = None) -> Trace:
+    """Write down a step on `batch` texts of `length` tokens; with `update`, the weights are moved too."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    real = isinstance(config, BagOfWordsConfig)  # how many words it sees depends on which they are
+    if real:
+        model, make = config.build(), _numbers
+    else:
+        with mode:
+            model = _fake(config.skeleton())
+
+        def make(shape: tuple[int, ...], below: int) -> Tensor:
+            with mode:
+                return _numbers(shape, below)
+
+    model.train()
+    found = Trace(weights=_bytes([*model.parameters(), *model.buffers()]))
+    recorder = _Recorder(found, model)
+    with recorder.following(), recorder:
+        loss = step_loss(config, model, make, batch, length)
+        found.activations = recorder.held
+        torch.autograd.backward(loss)
+        del loss
+        found.gradients = _bytes([p.grad for p in model.parameters() if p.grad is not None])
+        if update is not None:
+            recorder.part = "optimizer"
+            before, move = recorder.held, update(model)
+            move()
+            found.optimizer = recorder.held - before
+    found.peak = found.weights + recorder.most
+    return found
+
+
+def _fake(model: nn.Module) -> nn.Module:
+    """The skeleton with tensors of the kind that the mode around makes; tied weights stay tied."""
+    made: dict[int, Tensor] = {}
+    for block in model.modules():
+        for name, p in block.named_parameters(recurse=False, remove_duplicate=False):
+            if id(p) not in made:
+                made[id(p)] = nn.Parameter(torch.empty(p.shape, dtype=p.dtype), requires_grad=p.requires_grad)
+            setattr(block, name, made[id(p)])
+        for name, buffer in block.named_buffers(recurse=False):
+            setattr(block, name, torch.empty(buffer.shape, dtype=buffer.dtype))
+        if isinstance(block, nn.RNNBase):
+            block._flat_weights = [getattr(block, name) for name in block._flat_weights_names]
+    return model
+
+
+def _numbers(shape: tuple[int, ...], below: int) -> Tensor:
+    return torch.randint(below, shape) if below else torch.randn(shape)
+
+
+def _bytes(tensors: Sequence[Tensor]) -> int:
+    return sum({id(t): t.untyped_storage().nbytes() for t in tensors}.values())
+
+
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees every kernel on its way, forward and backward, and the memory that is taken and given back."""
+
+    def __init__(self, found: Trace, model: nn.Module) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found, self.model = found, model
+        self.part = ""  # where the program is, forward
+        self.held = self.most = 0
+        self._known: set[int] = {t.untyped_storage()._cdata for t in (*model.parameters(), *model.buffers())}
+        self._from: list[int] = [0]  # numbers of backward's nodes from which on they belong to a part
+        self._parts: list[str] = [""]
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """While it lasts, `part` is that of the innermost block that runs."""
+        parts: list[str] = []
+
+        def enter(part: str, *_: Any) -> None:
+            parts.append(part or self.part)
+            self._at(parts[-1])
+
+        def leave(*_: Any) -> None:
+            parts.pop()
+            self._at(parts[-1] if parts else "")
+
+        hooks = []
+        for name, block in self.model.named_modules():
+            part = part_of(name, block)
+            hooks.append(block.register_forward_pre_hook(functools.partial(enter, "" if part == "rest" else part)))
+            hooks.append(block.register_forward_hook(leave))
+        yield
+        for hook in hooks:
+            hook.remove()
+
+    def _at(self, part: str) -> None:
+        self.part = part
+        self._from.append(torch._C._autograd._get_sequence_nr())
+        self._parts.append(part)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if func.namespace == "prim":
+            return out
+        part = self._part()
+        if _only_looks(func):
+            self.found.looks[part] += 1
+        else:
+            self.found.steps.append(
+                (part, Operation(func, _blank(tuple(args)), tuple((k, _blank(v)) for k, v in kwargs.items())))
+            )
+            self._hold(out)
+            self._work(func._schema.name, args)
+        return out
+
+    def _part(self) -> str:
+        node = torch._C._current_autograd_node()
+        if node is None:
+            return self.part or "rest"
+        number = node._sequence_nr()
+        if number >= 2**62:  # the end of the way, where slopes are added to those of a weight
+            return "rest"
+        return self._parts[bisect.bisect_right(self._from, number) - 1] or "rest"
+
+    def _hold(self, out: Any) -> None:
+        for tensor in out if isinstance(out, (tuple, list)) else (out,):
+            if not isinstance(tensor, Tensor):
+                continue
+            storage = tensor.untyped_storage()
+            if storage._cdata in self._known:
+                continue
+            self._known.add(storage._cdata)
+            self.held += storage.nbytes()
+            self.most = max(self.most, self.held)
+            weakref.finalize(storage, self._free, storage._cdata, storage.nbytes())
+
+    def _work(self, name: str, args: Any) -> None:
+        """What the fused LSTM keeps from forward to backward, of which a trace is told nothing; backward takes as much
+        again while it runs, and gives back both."""
+        if name not in ("aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"):
+            return
+        back = name.endswith("backward")
+        kept = WORKSPACE * args[0].shape[:-1].numel() * args[15 if back else 10] * args[0].element_size()
+        self.most = max(self.most, self.held + kept)
+        self.held += -kept if back else kept
+
+    def _free(self, key: int, size: int) -> None:
+        self._known.discard(key)
+        self.held -= size
+
+
+def _only_looks(func: Any) -> bool:
+    """Whether it gives another view of the same memory, and moves nothing."""
+    return bool(getattr(func, "is_view", False)) or func._schema.name in ("aten::detach", "aten::_unsafe_view")
+
+
+def _blank(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return Blank.of(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_blank(one) for one in value)
+    return value
+
+
+def _blanks(value: Any) -> Iterator[Blank]:
+    if isinstance(value, Blank):
+        yield value
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _blanks(one)

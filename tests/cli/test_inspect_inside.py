@@ -1,0 +1,120 @@
+"""`weft inspect RUN --health, --reach, --flow`, as typed."""
+
+import json
+
+import pytest
+
+from picture_setup import picture_words, write_folder
+from table_setup import sets, told
+from training_setup import here, text, train_words
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inside")
+    (folder / "book.txt").write_text(text(3000))
+    here(*train_words("book.txt", "run", 6, "--set", "training.evaluate_every=3"), cwd=folder)
+    return folder
+
+
+def told_by(place, *words):
+    return json.loads(here("inspect", *words, "--json", cwd=place).stdout)
+
+
+def test_health_of_every_head(place):
+    found = told_by(place, "run", "--health")["health"]
+    assert found["read"] == "a few held-out inputs" and found["sentences"]
+    assert [(layer["layer"], len(layer["heads"])) for layer in found["layers"]] == [(1, 2), (2, 2)]
+    shown = here("inspect", "run", "--health", cwd=place).stdout
+    assert found["sentences"][0] in shown and "1.2" in shown
+    head = found["layers"][0]["heads"][1]
+    assert f"{head['relative_entropy']:.3g}" in shown
+
+
+def test_health_of_an_input(place):
+    found = told_by(place, "run", "--health", "the cat sat")["health"]
+    assert found["read"] == "the input that was given"
+    assert found["layers"][0]["heads"][0]["rows"] == len("the cat sat") - 1, "characters; the first sees itself alone"
+
+
+def test_no_option_gives_a_short_summary(place):
+    shown = here("inspect", "run", cwd=place).stdout
+    assert "parameters" in shown and "Softmax health" in shown and "relative" not in shown
+    found = told_by(place, "run")
+    assert found["parameters"]["total"] and list(found["health"]) == ["read", "sentences"]
+    assert "health" not in told_by(place, "gpt-tiny")
+
+
+def test_no_summary_where_the_data_are_gone(tmp_path):
+    (tmp_path / "book.txt").write_text(text(2000))
+    here(*train_words("book.txt", "run", 2), cwd=tmp_path)
+    (tmp_path / "book.txt").unlink()
+    assert "health" not in told_by(tmp_path, "run")
+    refused = here("inspect", "run", "--health", cwd=tmp_path, check=False)
+    assert refused.returncode == 1 and "book.txt does not exist" in refused.stderr
+
+
+def test_reach_of_a_run_and_of_a_named_size(place):
+    found = told_by(place, "run", "--reach", "5")["reach"]
+    assert found["seen"] == [6, 6] and found["agrees"] is True and found["position"] == 5
+    local = sets("model.attention.kind=local", "model.attention.window=3", "model.width=32")
+    found = told_by(place, "gpt-tiny", *local, "--reach", "20", "--length", "24")["reach"]
+    assert found["seen"] == [3, 5, 7, 9] and found["agrees"] is True
+    shown = here("inspect", "gpt-tiny", *local, "--reach", "20", "--length", "24", cwd=place).stdout
+    assert "..................##o..." in shown and "Measured by gradients: the same." in shown
+
+
+def test_flow_of_a_run(place):
+    found = told_by(place, "run", "--flow")["flow"]
+    (now,) = found["now"]
+    assert found["norm"] == "pre" and len(now["stream"]) == 3 and min(now["stream"]) > 0
+    assert found["start"][0]["first_to_last"] is None, "the last map begins at zero"
+    assert max(found["distance"]) == 1
+    assert "At the start nothing passes" in here("inspect", "run", "--flow", cwd=place).stdout
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_pictures(place, ending):
+    pytest.importorskip("matplotlib")
+    name = f"inside.{ending}"
+    here("inspect", "run", "--health", "--reach", "7", "--flow", "--out", name, cwd=place)
+    assert (place / name).stat().st_size > 5000
+    again = here("inspect", "run", "--flow", "--out", name, cwd=place, check=False)
+    assert again.returncode == 1 and "there already" in again.stderr
+
+
+def test_a_model_of_pictures(tmp_path):
+    write_folder(tmp_path / "pictures")
+    here(*picture_words("pictures", "looks", 2), cwd=tmp_path)
+    found = told_by(tmp_path, "looks", "--reach", "--flow", "--health")
+    assert found["reach"]["grid"] == [3, 3] and found["reach"]["position"] == 4
+    assert found["health"]["layers"][0]["unit"] == "place" and "distance" not in found["flow"]
+    shown = here("inspect", "looks", "--reach", cwd=tmp_path).stdout
+    assert "  ###\n  #o#\n  ###\n" in shown
+    here("inspect", "looks", "--reach", "--out", "reach.png", cwd=tmp_path)
+    given = next((tmp_path / "pictures").rglob("*.png"))
+    assert told_by(tmp_path, "looks", "--health", str(given))["health"]["layers"]
+
+
+def test_what_cannot_be_is_refused(place):
+    for words, said, code in (
+        (["gpt-tiny", "--health"], "no weights", 2),
+        (["gpt-tiny", "--flow"], "no weights", 2),
+        (["run", "some text"], "without --health", 2),
+        (["run", "5"], "without --reach", 2),
+        (["run", "--reach", "--curves"], "one at a time", 2),
+        (["run", "--reach", "--out", "x.gif"], ".png or .svg", 2),
+        (["run", "--reach", "99"], "from 0 to 15", 2),
+        (["run", "--health", "a", "b"], "one input", 2),
+        (["resnet", "--reach"], "reach of a", 1),
+        (["gpt2-xl", "--reach"], "at most", 1),
+    ):
+        refused = here("inspect", *words, cwd=place, check=False)
+        assert refused.returncode == code and said in refused.stderr, (words, refused.stderr)
+        assert len(told(refused)) <= 3
+
+
+def test_narrow_terminals_do_not_break_it(place, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = here("inspect", "run", "--health", "--reach", "--flow", cwd=place).stdout
+    assert "Softmax health" in shown and "\x1b" not in shown
