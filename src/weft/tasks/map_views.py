@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from weft.analysis.capturing import AttentionMap
 from weft.analysis.maps import as_array, rollout
+from weft.analysis.places import place_of
 from weft.analysis.view import MapView, Side
 from weft.blocks.attention import Grid
 from weft.tasks.answers import Answer
@@ -17,18 +17,8 @@ from weft.text import Tokenizer
 from weft.text.readable import shown_token
 
 Sides = Callable[[str, AttentionMap], tuple[Side, Side]]
-ACROSS = "decoder → encoder"
+ONLY = "layers"  # the part of a model that has one stack
 SHOWN, LEAST = 5, 0.0005  # answers that are told: so many at most, and how likely they must be
-
-
-def part_of(name: str, *, across: bool = False) -> str:
-    """The stack that an attention belongs to, from the name of its module; `across`: it looks at what was read."""
-    if across or name.endswith("cross_attention"):
-        return ACROSS
-    if stage := re.match(r"stages\.(\d+)\..*\b(spatial|channel)\b", name):
-        return f"stage {int(stage[1]) + 1}, {'windows' if stage[2] == 'spatial' else 'channels'}"
-    first = name.partition(".")[0]
-    return first if first in ("encoder", "decoder") else "layers"
 
 
 def map_views(maps: Mapping[str, AttentionMap], sides: Sides, *, across: bool = False) -> tuple[MapView, ...]:
@@ -36,7 +26,8 @@ def map_views(maps: Mapping[str, AttentionMap], sides: Sides, *, across: bool = 
     found = []
     for name, seen in maps.items():
         asking, answering = channel_sides(seen) if seen.over == "channels" else sides(name, seen)
-        found.append(MapView(name, part_of(name, across=across), as_array(seen.weights[0]), asking, answering))
+        part = place_of(name, looks_elsewhere=across).part or ONLY
+        found.append(MapView(name, part, as_array(seen.weights[0]), asking, answering))
     return tuple(found)
 
 
@@ -49,7 +40,7 @@ def rollouts_of(maps: Iterable[MapView]) -> dict[str, NDArray[np.float64]]:
     return {
         part: rollout([layer.weights for layer in layers])
         for part, layers in parts.items()
-        if part in ("layers", "encoder", "decoder")
+        if part in (ONLY, "encoder", "decoder")
         and all(layer.answering == layers[0].answering for layer in layers)
         and all(layer.weights.shape[1] == layer.weights.shape[2] == len(layer.asking.labels) for layer in layers)
         and not any(layer.answering.labels[:1] == ("channel 1",) for layer in layers)
