@@ -126,7 +126,7 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(metrics))
         return
-    from weft.cli.wording import measured
+    from weft.report.wording import measured
 
     for line in measured(opened.task, metrics):
         typer.echo(line)
@@ -158,7 +158,7 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     if outcome.stopped_by == "signal":
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
-    from weft.cli.wording import next_words, overfitted, result
+    from weft.report.wording import next_words, overfitted, result
     from weft.models import ModelConfig
     from weft.report import training_report
     from weft.tasks.job import final_metrics

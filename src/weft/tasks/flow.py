@@ -13,6 +13,7 @@ from weft.models import preset
 from weft.models.attention_fits import sees_everything
 from weft.tasks.job import NO_FURTHER, Further, Report, new_run, train_job
 from weft.tasks.preparation import check_model
+from weft.tasks.recording import Recording, reasons_of
 from weft.tasks.request import Request
 from weft.tasks.run import load
 from weft.tasks.settings import read_settings
@@ -24,13 +25,16 @@ from weft.training import Outcome, Ranks, ranks_from_environment
 
 def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
     """Plan, write the run directory, train. `report` is told each event; a dry run gives (None, None)."""
-    prepared, start, ranks = prepare_task(request, report)
+    recording = Recording(report)
+    prepared, start, ranks = prepare_task(request, recording)
     if request.dry_run:
         return None, None
     job = prepared.job(request.sample)
     check_model(prepared.config.model, prepared.tokenizer, "the plan", prepared.source_tokenizer)
     run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
-    return run, train_job(run, job, ranks, report, request=request, start=start)
+    if ranks.is_first:
+        recording.begin(run, reasons_of(request, prepared))
+    return run, train_job(run, job, ranks, recording, request=request, start=start)
 
 
 def prepare_task(request: Request, report: Report) -> tuple[Prepared, Start | None, Ranks]:
