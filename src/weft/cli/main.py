@@ -20,6 +20,7 @@ from weft.cli import (
     embed,
     fill,
     generate,
+    inspect,
     runs,
     similar,
     theory,
@@ -51,6 +52,7 @@ app.command()(similar.similar)
 app.command()(similar.analogy)
 app.command()(train.evaluate)
 app.command(cls=SeveralFiles)(compare.compare)
+app.command()(inspect.inspect)
 app.command(context_settings={"allow_extra_args": True})(attention.attention)
 app.command("import")(transfer.import_)
 app.command()(transfer.export)

@@ -1,0 +1,183 @@
+"""What `weft inspect` looks at: a named size, a recipe, a run or a Hugging Face folder, as settings of a model and of
+the steps it learns in. What nobody said is filled in, and what was filled in is told."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.config import within
+from weft.errors import ConfigError, DataError
+from weft.models import ModelConfig, PairModelConfig, PictureConfig, PictureHead, Word2VecConfig, preset
+from weft.models.presets import FAMILIES, PRESETS
+from weft.tasks.recipe import Recipe, read_recipe
+from weft.tasks.request import below
+from weft.tasks.run import Run
+from weft.tasks.settings import HOMES, home_of
+from weft.training import TrainingConfig
+
+VOCABULARY = {"characters": 100, "bytes": 257, "words": 50_000, "bpe": 8192, "wordpiece": 8192, "unigram": 8192}
+LENGTH, LONGEST = 256, 1024  # tokens of a text, where nothing says it; of a model that may read a million
+TEXTS, PICTURES = 16, 64  # in one step, where nothing says it
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A model that may not exist yet.
+
+    name      as it was asked for
+    length    tokens of a text, or rows of a picture; `batch` of them in one step
+    training  how it learns; `steps` is 0 where nobody said how long
+    run       the run or folder it comes from
+    notes     what was filled in
+    """
+
+    name: str
+    config: ModelConfig
+    length: int
+    batch: int
+    training: TrainingConfig
+    steps: int = 0
+    run: Run | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def inspected(
+    name: str, *, length: int | None = None, batch: int | None = None, changes: Mapping[str, Any] | None = None
+) -> Inspected:
+    """Find out what is meant by a name, and fill in what it does not say."""
+    for word, value in (("length", length), ("batch", batch)):
+        if value is not None and not 1 <= value < 2**31:
+            raise ConfigError(f"--{word} {value}", expected="a number from 1 on")
+    for key in changes or {}:
+        if key.partition(".")[0] not in ("model", "training"):
+            raise ConfigError(f"--set {key}=…", expected="model.… or training.…: nothing else changes what it costs")
+    said, path = dict(changes or {}), Path(name)
+    if path.suffix == ".toml":
+        found = _of_recipe(name, read_recipe(path), said)
+    elif (path.is_dir() and not (name in FAMILIES or name in PRESETS)) or _is_path(name):
+        found = _of_run(name, said)
+    else:
+        found = _of_preset(name, said)
+    return _at(found, length, batch)
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or "\\" in name
+
+
+def _of_preset(name: str, said: Mapping[str, Any]) -> Inspected:
+    if name not in FAMILIES and name not in PRESETS and not difflib.get_close_matches(name, [*FAMILIES, *PRESETS]):
+        known = ", ".join([*FAMILIES, *(p for p in PRESETS if not p.endswith("gram"))])
+        raise ConfigError(f"{name!r} is no run, no recipe and no model", expected=f"one of these models: {known}")
+    family, fields = preset(name)
+    notes: list[str] = []
+    if not fields and ModelConfig.menu.find(family).learned_in_steps:  # type: ignore[attr-defined]
+        notes.append(f"{name} is sized for your data and time by `weft train`; these are its sizes without either")
+    model = _filled(family, fields, "bpe", said, notes)
+    training = within("training", lambda: TrainingConfig(steps=1, batch=1).override(below("training", said)))
+    steps = training.steps if "training.steps" in said else 0
+    batch = training.batch if "training.batch" in said else 0
+    return Inspected(name, model, 0, batch, training, steps, None, tuple(notes))
+
+
+def _of_recipe(name: str, recipe: Recipe, said: Mapping[str, Any]) -> Inspected:
+    told = {**recipe.settings, **said}
+    task = recipe.task or "generate"
+    if task not in HOMES:
+        raise ConfigError(f"{name}: task = {task!r}", expected=f"one of {', '.join(HOMES)}")
+    family = told.pop("model.preset", None) or told.pop("model.kind", None) or home_of(task, None).family
+    kind, fields = within(name, lambda: preset(str(family)))
+    tokenizer = str(told.get("tokenizer.kind", "bpe"))
+    notes: list[str] = []
+    if "tokenizer.vocab_size" in told:
+        told.setdefault("model.vocab_size", told["tokenizer.vocab_size"])
+    model = within(name, lambda: _filled(kind, fields, tokenizer, told, notes))
+    steps, batch = told.get("training.steps"), told.get("training.batch")
+    ours = {key: value for key, value in below("training", told).items() if key not in ("minutes", "epochs")}
+    training = within(name, lambda: TrainingConfig(steps=1, batch=1).override(ours))
+    return Inspected(
+        name, model, 0, training.batch if batch else 0, training, training.steps if steps else 0, None, tuple(notes)
+    )
+
+
+def _filled(
+    family: str, fields: Mapping[str, Any], tokenizer: str, said: Mapping[str, Any], notes: list[str]
+) -> ModelConfig:
+    """The settings of a model with what its data would say."""
+    cls: Any = ModelConfig.menu.find(family)
+    known = dict(fields)
+    if "vocab_size" in cls.__dataclass_fields__ and "vocab_size" not in known:
+        known["vocab_size"] = int(VOCABULARY.get(tokenizer, 8192))
+        if "model.vocab_size" not in said:
+            notes.append(f"a vocabulary of {known['vocab_size']:,} ({tokenizer}), which your text will change")
+    if issubclass(cls, PictureConfig) and not ({"head"} & known.keys() or "model.head.classes" in said):
+        known["head"] = PictureHead(classes=CLASSES)
+        notes.append(f"{CLASSES} classes")
+    changes = {key: value for key, value in below("model", said).items() if key != "preset"}
+    return within("model", lambda: ModelConfig.pick({"kind": family, **known}).override(changes))
+
+
+def _of_run(name: str, said: Mapping[str, Any]) -> Inspected:
+    if Path(name).is_file():
+        raise DataError(f"{name} is a file", expected="a run, a Hugging Face folder, a recipe (.toml) or a named size")
+    run = Run(name)
+    model = within("model", lambda: run.model_config.override(below("model", said)))
+    training, length, batch, steps = TrainingConfig(steps=1, batch=1), 0, 0, 0
+    if not run.is_imported:
+        training, data = run.config.training, run.config.data
+        length = getattr(data, "size", None) or getattr(data, "length", None) or 0
+        batch, steps = training.batch, training.steps
+        objective: Any = getattr(run.config, "objective", None)
+        if isinstance(model, PairModelConfig) and hasattr(objective, "batch_tokens"):  # of both sides
+            length = length or int(getattr(model, "max_length", LENGTH))
+            batch = max(1, round(objective.batch_tokens * batch / (2 * length)))
+    training = within("training", lambda: training.override(below("training", said)))
+    steps = training.steps if "training.steps" in said else steps
+    batch = training.batch if "training.batch" in said else batch
+    return Inspected(name, model, length, batch, training, steps, run)
+
+
+def _at(found: Inspected, length: int | None, batch: int | None) -> Inspected:
+    """With the length and batch that were asked for, or the model's own."""
+    model, notes = found.config, list(found.notes)
+    pictures = isinstance(model, PictureConfig)
+    most = getattr(model, "max_length", None)
+    position = getattr(getattr(model, "position", None), "kind", "")
+    if length is not None and position == "learned" and most is not None and length > most:
+        raise ConfigError(
+            f"--length {length}", expected=f"at most {most}: {found.name} learns a vector for each position"
+        )
+    if pictures and length is not None and length < getattr(model, "patch", 1):
+        raise ConfigError(
+            f"--length {length}: pictures of {length} rows", expected=f"at least {getattr(model, 'patch', 1)}"
+        )
+    own = found.length or (getattr(model, "image_size", 0) or _side(found.name) if pictures else most or LENGTH)
+    if length is None:
+        length = int(own) if found.length or pictures else min(int(own), LONGEST)
+        unit = f"pictures of {length} × {length} pixels" if pictures else f"texts of {length:,} tokens"
+        notes.append(f"{unit}, {_why(found, bool(most or getattr(model, 'image_size', 0)))} (--length)")
+    if batch is None:
+        batch = found.batch or (PICTURES if pictures else TEXTS)
+        why = "as in its training" if found.batch else "as nothing says it"
+        notes.append(f"{batch:,} of them in a step, {why} (--batch)")
+    return Inspected(found.name, model, length, batch, found.training, found.steps, found.run, tuple(notes))
+
+
+def _side(name: str) -> int:
+    return 224 if name in PRESETS else 32
+
+
+def _why(found: Inspected, own: bool) -> str:
+    if found.length:
+        return "as in its training"
+    return "the model's own" if own else "as nothing says it"
+
+
+def is_word_vectors(config: ModelConfig) -> bool:
+    """Whether it learns in a compiled loop of its own, and not in steps of torch."""
+    return isinstance(config, Word2VecConfig)
