@@ -158,9 +158,9 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     if outcome.stopped_by == "signal":
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
-    from weft.report.wording import next_words, overfitted, result
     from weft.models import ModelConfig
-    from weft.report import training_report
+    from weft.report import write_report
+    from weft.report.wording import next_words, overfitted, result
     from weft.tasks.job import final_metrics
     from weft.tasks.purpose import can_be_exported, use_of
 
@@ -168,7 +168,7 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     task = config["task"]
 
     metrics = final_metrics(run, outcome)
-    run.write_file("report.html", training_report(run.path))
+    write_report(run.path)
     event = {
         "event": "done",
         "run": str(run.path),

@@ -1,4 +1,4 @@
-"""The data of a run: which files, how many of what, how they were split, classes and lengths, and what was warned of."""
+"""The data of a run: which files, how many of what, how they were split, classes and lengths, and the warnings."""
 
 from __future__ import annotations
 

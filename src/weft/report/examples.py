@@ -10,7 +10,8 @@ from weft.pages import Html, heat_table, table
 from weft.report.run_files import RunFiles
 
 Example = dict[str, Any]
-PARTS = {"test": "the test", "validation": "what was held out"}
+PARTS = {"test": "These are from the test data.", "validation": "These were held out."}
+GROUPS = {"some": "Some that were not learned from", "mistakes": "Mistakes of which it was surest"}
 
 
 def examples(files: RunFiles) -> str:
@@ -18,8 +19,9 @@ def examples(files: RunFiles) -> str:
     found, kind = files.examples.get("examples") or [], files.examples.get("kind", "")
     problem = (files.examples.get("problems") or {}).get("examples")
     told = f"<p>No examples could be made: {html.escape(problem)}</p>\n" if problem else ""
-    shown = KINDS[kind](found, files) if kind in KINDS and found else ""
-    return told + _sample(files) + shown
+    shown = KINDS[kind](found) if kind in KINDS and found else ""
+    where = PARTS.get(files.examples.get("measured_on", ""), "")
+    return told + _sample(files) + (f'<p class="soft">{where}</p>\n' if where and shown else "") + shown
 
 
 # -- texts ------------------------------------------------------------------------------------
@@ -43,18 +45,18 @@ def _written(prompt: str, text: str) -> str:
     return f'<blockquote class="text"><b>{html.escape(prompt)}</b>{html.escape(text)}</blockquote>'
 
 
-def _texts(found: list[Example], files: RunFiles) -> str:
+def _texts(found: list[Example]) -> str:
     shown = []
     for one in found:
         title = "After a beginning from the held-out text (in bold)" if one["prompt"] else "From nothing"
-        really = one.get("really")
+        really = str(one.get("really") or "")
         truth = f'<details><summary>How it really goes on</summary><p class="text">{html.escape(really)}</p></details>'
         written = _written(one["prompt"], one["text"])
         shown.append(f"<figure><figcaption>{title}</figcaption>{written}{truth if really else ''}</figure>")
     return f"<h3>What it writes</h3>\n{''.join(shown)}\n"
 
 
-def _gaps(found: list[Example], files: RunFiles) -> str:
+def _gaps(found: list[Example]) -> str:
     rows = []
     for one in found:
         told = ", ".join(f"{gap['text'].strip()} {gap['probability']:.0%}" for gap in one["gaps"][0])
@@ -64,8 +66,10 @@ def _gaps(found: list[Example], files: RunFiles) -> str:
     return table(heads, rows, caption="Gaps filled in")
 
 
-def _translations(found: list[Example], files: RunFiles) -> str:
-    rows = [(one["source"], one["translation"], one["really"], _mark(one["translation"] == one["really"])) for one in found]
+def _translations(found: list[Example]) -> str:
+    rows = [
+        (one["source"], one["translation"], one["really"], _mark(one["translation"] == one["really"])) for one in found
+    ]
     heads = ("source", "translation", "what it is in truth", "")
     maps = "".join(_alignment(one) for one in found if one.get("alignment"))
     told = "<h3>What each word looked at</h3>\n" if maps else ""
@@ -79,10 +83,11 @@ def _alignment(one: Example) -> str:
     rows = [[share for _, share in link["looks"]] for link in links]
     caption = f"{one['source']} → {one['translation']}, in percent"
     shown = heat_table([link["word"] for link in links], heads, rows, caption=caption, words=lambda n: f"{100 * n:.0f}")
-    return f"<details{' open' if len(links) <= 12 else ''}><summary>{html.escape(one['source'])}</summary>{shown}</details>\n"
+    opened = " open" if len(links) <= 12 else ""
+    return f"<details{opened}><summary>{html.escape(one['source'])}</summary>{shown}</details>\n"
 
 
-def _neighbours(found: list[Example], files: RunFiles) -> str:
+def _neighbours(found: list[Example]) -> str:
     rows = [(one["word"], ", ".join(f"{word} {near:.2f}" for word, near in one["neighbours"])) for one in found]
     return table(("frequent word", "nearest words, and how near (1 is the same direction)"), rows)
 
@@ -90,11 +95,17 @@ def _neighbours(found: list[Example], files: RunFiles) -> str:
 # -- answers ----------------------------------------------------------------------------------
 
 
-def _answers(found: list[Example], files: RunFiles) -> str:
+def _answers(found: list[Example]) -> str:
     shown = ""
-    for group, title in _groups(files).items():
+    for group, title in GROUPS.items():
         rows = [
-            (" ‖ ".join(one["text"]), _label(one["answer"]), _percent(one), _label(one["truth"]), _mark(one.get("right")))
+            (
+                " ‖ ".join(one["text"]),
+                _label(one["answer"]),
+                _percent(one),
+                _label(one["truth"]),
+                _mark(one.get("right")),
+            )
             for one in found
             if one["group"] == group
         ]
@@ -102,9 +113,9 @@ def _answers(found: list[Example], files: RunFiles) -> str:
     return shown
 
 
-def _pictures(found: list[Example], files: RunFiles) -> str:
+def _pictures(found: list[Example]) -> str:
     shown = ""
-    for group, title in _groups(files).items():
+    for group, title in GROUPS.items():
         cards = "".join(_card(one) for one in found if one["group"] == group)
         shown += f'<h3>{html.escape(title)}</h3><ul class="pictures">{cards}</ul>\n' if cards else ""
     return shown
@@ -116,12 +127,9 @@ def _card(one: Example) -> str:
     wrong = "" if one.get("right") is not False else f"<br>in truth {html.escape(truth)}"
     picture = html.escape(one["picture"], quote=True)
     words = html.escape(f"picture of {truth}", quote=True)
-    return f'<li><img src="{picture}" alt="{words}"><span>{html.escape(told)} {_mark(one.get("right"))}{wrong}</span></li>'
-
-
-def _groups(files: RunFiles) -> dict[str, str]:
-    where = PARTS.get(files.examples.get("measured_on", ""), "the data")
-    return {"some": f"Some of {where}", "mistakes": f"Mistakes of which it was surest, in {where}"}
+    return (
+        f'<li><img src="{picture}" alt="{words}"><span>{html.escape(told)} {_mark(one.get("right"))}{wrong}</span></li>'
+    )
 
 
 def _label(value: Any) -> str:
@@ -141,7 +149,7 @@ def _mark(right: bool | None) -> Html:
     return Html('<span class="good">✓ right</span>' if right else '<span class="bad">✗ wrong</span>')
 
 
-KINDS: dict[str, Callable[[list[Example], RunFiles], str]] = {
+KINDS: dict[str, Callable[[list[Example]], str]] = {
     "texts": _texts,
     "gaps": _gaps,
     "translations": _translations,

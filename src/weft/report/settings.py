@@ -26,7 +26,7 @@ def commands(files: RunFiles) -> str:
         lines.append((f"weft export {path} DIR", "take it to Hugging Face"))
     lines.append((f"weft runs --report {path}", "make this page again"))
     return "".join(
-        f"<div class=\"command\"><span class=\"soft\">{html.escape(why)}</span><pre>{html.escape(line)}</pre></div>\n"
+        f'<div class="command"><span class="soft">{html.escape(why)}</span><pre>{html.escape(line)}</pre></div>\n'
         for line, why in lines
     )
 

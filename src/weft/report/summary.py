@@ -46,7 +46,7 @@ MOST = 3
 
 def summary(files: RunFiles) -> str:
     """Sentence, numbers, and what to know about them."""
-    told = f"<p class=\"lead\">{html.escape(_sentence(files))}</p>\n"
+    told = f'<p class="lead">{html.escape(_sentence(files))}</p>\n'
     if not files.metrics:
         return told + "<p>Nothing was measured yet.</p>\n"
     tiles = "".join(_tile(name, value) for name, value in _numbers(files)[:MOST])

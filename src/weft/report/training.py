@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import write_json, write_text
 from weft.errors import WeftError
 from weft.pages import page
@@ -45,7 +46,8 @@ grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); }
 .pictures img { width: 6rem; height: 6rem; object-fit: contain; image-rendering: pixelated; display: block;
 background: #000; } .pictures li { font-size: .9rem; }
 .command { display: grid; grid-template-columns: 14rem 1fr; gap: 0 1rem; align-items: baseline; }
-.command pre { margin: .2rem 0; overflow-x: auto; background: var(--raised); padding: .3rem .6rem; border-radius: .3rem; }
+.command pre { margin: .2rem 0; overflow-x: auto; padding: .3rem .6rem; border-radius: .3rem;
+background: var(--raised); }
 @media (max-width: 40rem) { .command { grid-template-columns: 1fr; } }
 details { margin: .4rem 0; } .wide { margin: .6rem 0; }
 """
@@ -88,9 +90,10 @@ def _part(name: str, make: Callable[[RunFiles], str], files: RunFiles) -> str:
 def write_report(run: str | Path) -> Path | None:
     """`report.html` of a run, with examples that are made if there are none of its weights yet; gives its path.
 
-    It never fails: what cannot be made is told in the page, and if there can be no page at all, in the log (None).
+    What cannot be made is told in the page, and if there can be no page at all, in the log (None): a finished training
+    does not fail for it. Only a directory that is no run is refused.
     """
-    path = Path(run)
+    path = RunDirectory.open(run).path
     try:
         _make_examples(path)
         write_text(path / REPORT_FILE, training_report(path))
