@@ -24,7 +24,7 @@ TESTS = {
         "tests/blocks/test_unpadded.py",
         "tests/conformance",
         "tests/parity/test_torch.py",
-        "tests/analysis/test_attention_maps.py",
+        "tests/analysis/test_capturing.py",
     ],
     "patterns": ["tests/blocks/test_sparse_attention.py"],
     "kernels": ["tests/blocks/test_kernel_attention.py"],

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.analysis.attention_maps import capture as capture
+    from weft.analysis.capturing import capture as capture
     from weft.blocks.attention import AttentionConfig as AttentionConfig
     from weft.blocks.attention import Mask as Mask
     from weft.blocks.attention import attention as attention
@@ -26,7 +26,7 @@ _HOME = {
     "Run": "weft.tasks",
     "WeftError": "weft.errors",
     "attention": "weft.blocks.attention",
-    "capture": "weft.analysis.attention_maps",
+    "capture": "weft.analysis.capturing",
     "load": "weft.tasks",
     "train": "weft.door",
 }

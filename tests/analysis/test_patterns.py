@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from weft.analysis.attention_maps import capture
+from weft.analysis.capturing import capture
 from weft.analysis.patterns import HEAD_WIDTH, pattern_of, patterns_of, small
 from weft.blocks.attention import CAUSAL, EVERYTHING, AttentionConfig, PatternConfig
 from weft.errors import ConfigError, UnsupportedError

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
 from weft.blocks.attention.base import Grid
+from weft.errors import ConfigError
+from weft.pages import table
 
 
 @dataclass(frozen=True)
@@ -61,3 +63,46 @@ class AttentionView:
     rollouts: Mapping[str, Float[np.ndarray, "T S"]] = field(default_factory=dict)
     picture: UInt8[np.ndarray, "Y X C"] | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        heads = sum(len(one.weights) for one in self.maps)
+        return f"AttentionView({self.family}, {self.title!r}, {len(self.maps)} maps, {heads} heads)"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: what there is of each part."""
+        rows = [(name, value) for name, value in {"input": self.title, "model": self.family, **self.facts}.items()]
+        for part, maps in self.parts.items():
+            shapes = sorted({f"{one.weights.shape[1]} × {one.weights.shape[2]}" for one in maps})
+            heads = sum(len(one.weights) for one in maps)
+            rows.append((part, f"{len(maps)} layers, {heads} heads, {', '.join(shapes)}"))
+        return table(("", "attention"), rows)
+
+    @property
+    def parts(self) -> dict[str, list[MapView]]:
+        """The maps of each part, in their order."""
+        found: dict[str, list[MapView]] = {}
+        for one in self.maps:
+            found.setdefault(one.part, []).append(one)
+        return found
+
+    def only(self, layer: int | None = None, head: int | None = None) -> AttentionView:
+        """The view of one layer of each part, of one head of each layer, or both; numbers from 1. What there is of
+        some parts alone is taken from these; rollouts are of all layers and heads, and so are left out."""
+        if layer is None and head is None:
+            return self
+        deepest = max((len(maps) for maps in self.parts.values()), default=0)
+        most = max((len(one.weights) for one in self.maps), default=0)
+        for name, number, last in (("layer", layer, deepest), ("head", head, most)):
+            if number is not None and not 1 <= number <= last:
+                raise ConfigError(f"{name} {number}", expected=f"from 1 to {last}")
+        chosen = [
+            one
+            for maps in self.parts.values()
+            for place, one in enumerate(maps, 1)
+            if layer in (None, place) and (head is None or head <= len(one.weights))
+        ]
+        if head is not None:
+            chosen = [replace(one, weights=one.weights[head - 1 : head]) for one in chosen]
+        if not chosen:
+            raise ConfigError(f"head {head} of layer {layer}", expected="a layer with so many heads")
+        return replace(self, maps=tuple(chosen), rollouts={})

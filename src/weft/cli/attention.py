@@ -1,4 +1,4 @@
-"""`weft attention --patterns`: who sees whom in each attention kind."""
+"""`weft attention`: who sees whom in each attention kind, and what a run looks at (`attention_maps.py`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli import attention_options as options
+from weft.cli.attention_maps import Wanted, check_place, show_maps
 from weft.cli.train import parse_changes
-from weft.errors import ConfigError, DataError, did_you_mean
+from weft.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from weft.analysis.patterns import LayerPattern, Seen
     from weft.blocks.attention import AttentionConfig
 
-EXISTS = "weft attention --patterns: the picture of each attention kind, who sees whom"
+EXISTS = 'weft attention RUN "a text", or weft attention --patterns: who sees whom in each attention kind'
 LETTERS = " .#o"  # the future, not seen, seen, itself
 STYLES = ("", "bright_black", "bright_blue", "yellow")  # the same in colour
 LEGENDS = (
@@ -34,7 +36,13 @@ LONGEST = 256
 
 
 def attention(
-    context: typer.Context,
+    words: options.Words = None,
+    pair: options.Pair = None,
+    target: options.Target = None,
+    layer: options.Layer = None,
+    head: options.Head = None,
+    text: options.InLetters = False,
+    weights: options.AllWeights = False,
     patterns: Annotated[bool, typer.Option("--patterns", help="Draw who sees whom in each attention kind.")] = False,
     kind: Annotated[
         list[str] | None,
@@ -43,34 +51,47 @@ def attention(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="A field of the kinds that have it.")
     ] = None,
-    length: Annotated[int, typer.Option(help="How many tokens.")] = 24,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="A picture: .png, .svg or .html.")] = None,
+    length: Annotated[int, typer.Option(help="How many tokens a pattern has.")] = 24,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="The page, .html; a pattern also .png, .svg.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show who sees whom: for each attention kind a matrix, the rows ask and the columns answer.
+    """Show what a run looks at in a text or a picture, every layer and head of it, on a page of its own.
 
-    Example:  weft attention --patterns --kind local --set window=3
+    Example:  weft attention runs/book "Once upon a time" --out attention.html
 
-    Example:  weft attention --patterns --out patterns.png
+    Example:  weft attention runs/digits picture.png --text --layer 2 --head 1
 
-    Found by trying: a token is changed, and all that then differs has seen it. Fields are small, to fit a short row.
+    Example:  weft attention --patterns --kind local --set window=3 --out patterns.png
+
+    Rows ask, columns answer; the weights are those in use. With --patterns: for each attention kind who sees whom,
+    found by trying: a token is changed, and all that then differs has seen it. Fields are small, to fit a short row.
     """
-    if context.args:
-        raise ConfigError(
-            f"weft attention {' '.join(context.args)}: looking into a run is not there yet", expected=EXISTS
-        )
+    wanted = Wanted(pair, target, layer, head, out, as_json, text, weights)
+    if words and not patterns:
+        if kind or set_:
+            raise ConfigError("--kind or --set with a run", expected="them with --patterns alone: a run has its own")
+        show_maps(words, wanted)
+        return
     if not patterns:
         raise ConfigError("nothing to show was named", expected=EXISTS)
+    if words or wanted != Wanted(out=out, as_json=as_json):
+        raise ConfigError("--patterns with a run, its input or its options", expected=EXISTS)
     if not 1 <= length <= LONGEST:
         raise ConfigError(f"--length {length}", expected=f"from 1 to {LONGEST}")
     if out is not None:
-        _check_place(out)
+        check_place(out)
     colour = out is None and not as_json and _in_colour()
     if colour and length > _columns():
         raise ConfigError(f"--length {length} in {_columns()} columns", expected="a wider terminal, or --out FILE")
+    _show_patterns(_configs(kind, _changes(set_ or [])), length, out, as_json=as_json, colour=colour)
+
+
+def _show_patterns(
+    configs: Sequence[AttentionConfig], length: int, out: str | None, *, as_json: bool, colour: bool
+) -> None:
     from weft.analysis.patterns import patterns_of
 
-    found = [p for config in _configs(kind, _changes(set_ or [])) for p in patterns_of(config, length)]
+    found = [pattern for config in configs for pattern in patterns_of(config, length)]
     if out is not None:
         from weft.report.patterns import write_patterns
 
@@ -80,14 +101,6 @@ def attention(
         typer.echo(json.dumps({"length": length, "patterns": [_told(p) for p in found]}, ensure_ascii=False))
     elif out is None:
         _show(found, colour=colour)
-
-
-def _check_place(out: str) -> None:
-    """Before any work is done for it."""
-    if Path(out).exists():
-        raise DataError(f"{out} is there already", advice="choose another --out")
-    if not Path(out).parent.is_dir():
-        raise DataError(f"{out} cannot be written: there is no folder {Path(out).parent}")
 
 
 def _changes(settings: list[str]) -> dict[str, str]:

@@ -59,11 +59,12 @@ class Classifier:
         if not inputs:
             return []
         parts = [(given,) if isinstance(given, str) else tuple(given) for given in inputs]
-        self._check(parts)
+        self.check(parts)
         logits = logits_of(self.run.model, encoded(self.run.tokenizer, parts, self.length), self.run.device)
         return answers_of(logits, self.labels)
 
-    def _check(self, parts: Sequence[tuple[str, ...]]) -> None:
+    def check(self, parts: Sequence[tuple[str, ...]]) -> None:
+        """Refuse single texts where it learned from pairs, and the other way round."""
         wanted = {None: (1, 2), True: (2,), False: (1,)}[self.is_paired]
         for given in parts:
             if len(given) not in wanted:

@@ -60,17 +60,7 @@ class PictureClassifier:
 
     def decoded(self, given: Given) -> np.ndarray:
         """One picture as (channels, size, size), in the size that the model sees; an array of that form stays so."""
-        size, channels = cast(int, self.data.size), self.data.channels or 1
-        if not isinstance(given, np.ndarray):
-            if not os.path.exists(given):
-                raise DataError(
-                    f"there is no file {_short(str(given))!r}",
-                    expected="the path of a picture: this model looks at pictures and reads no text",
-                )
-            return decode(given, channels=channels, size=size, cut=self.data.cut)
-        if given.dtype == np.uint8 and given.shape == (channels, size, size):
-            return given
-        return fit(of_array(given[None]), channels=channels, size=size, cut=self.data.cut)[0]
+        return decoded(self.data, given)
 
     def classify(self, given: Any) -> Any:
         """An answer for a path or an array, a list of answers for a list of these."""
@@ -101,6 +91,21 @@ class PictureClassifier:
             )
         found = read_data(self.data)
         return (found.validation, "validation") if found.test is None else (found.test, "test")
+
+
+def decoded(form: PictureDataConfig, given: Given) -> np.ndarray:
+    """One picture as (channels, size, size) in this form; an array that has it already stays as it is."""
+    size, channels = cast(int, form.size), form.channels or 1
+    if not isinstance(given, np.ndarray):
+        if not os.path.exists(given):
+            raise DataError(
+                f"there is no file {_short(str(given))!r}",
+                expected="the path of a picture: this model looks at pictures and reads no text",
+            )
+        return decode(given, channels=channels, size=size, cut=form.cut)
+    if given.dtype == np.uint8 and given.shape == (channels, size, size):
+        return given
+    return fit(of_array(given[None]), channels=channels, size=size, cut=form.cut)[0]
 
 
 def _short(text: str) -> str:

@@ -40,7 +40,7 @@ class SpanFiller:
         all do. The best text has the likeliest answer as a whole in its gaps, because what stands in one depends on
         the others.
         """
-        sources = [self._source(text, mask).tolist() for text in texts]
+        sources = [self.source(text, mask).tolist() for text in texts]
         counts = [text.count(mask) for text in texts]
         found: list[list[Hypothesis]] = [[] for _ in texts]
         beams = max(BEAMS, 2 * top)
@@ -53,7 +53,7 @@ class SpanFiller:
                 found[place] = hypotheses
         return [self._filled(text, mask, answers, top) for text, answers in zip(texts, found, strict=True)]
 
-    def _source(self, text: str, mask: str) -> Ids:
+    def source(self, text: str, mask: str) -> Ids:
         """The tokens of a text with a sentinel for each gap, and its end."""
         tokenizer, pieces = self.run.tokenizer, text.split(mask)
         gaps, room = len(pieces) - 1, len(self.marks.sentinels) - 1

@@ -33,6 +33,7 @@ from weft.tasks.tables import TableConfig
 from weft.text import Corpus, Tokenizer
 
 if TYPE_CHECKING:
+    from weft.analysis.view import AttentionView
     from weft.tasks.word_vectors import Neighbour, WordVectors
 
 LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
@@ -342,6 +343,15 @@ class Run:
 
         found = embedder_of(self, pool).vectors([texts] if isinstance(texts, str) else list(texts))
         return found[0] if isinstance(texts, str) else found
+
+    def attention(
+        self, given: str | Path | np.ndarray, pair: str | None = None, *, target: str | None = None
+    ) -> AttentionView:
+        """What every layer and head looks at in a text, a text and its pair, or a picture: `.maps` with `.weights`,
+        labels for rows and columns, and `.rollouts`. A translator writes `target`, or what it finds itself."""
+        from weft.tasks.looking import view_of
+
+        return view_of(self, given, pair=pair, target=target)
 
     @functools.cached_property
     def vectors(self) -> WordVectors:
