@@ -324,6 +324,30 @@ def the_map_shown_is_the_map_in_use(config: AttentionConfig) -> None:
 
 
 @check
+def scores_that_are_shown_are_those_in_use(config: AttentionConfig) -> None:
+    """The softmax of what `scored` gives looks values up as the module does; kinds without one refuse."""
+    module, lookups = build(config), []
+    handle = module.lookup.register_forward_pre_hook(lambda _, inputs: lookups.append(inputs))
+    run(module, random(2, 31, WIDTH), mask=Mask(keep=torch.arange(31).expand(2, -1) < torch.tensor([[31], [9]])))
+    handle.remove()
+    query, key, value, mask = lookups[0]
+    try:
+        scores, allowed = module.lookup.scored(query, key, mask)
+    except UnsupportedError as error:
+        raise Refused(str(error)) from None
+    if hasattr(module.lookup, "summaries") or getattr(module.lookup, "learned", None) is not None:
+        return  # more than one softmax: tests/analysis/test_softmax_health.py
+    weights = (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1).nan_to_num(0.0)
+    if config.kind == "channel":
+        assert_close(weights, module.lookup.channel_weights(query, key, mask))
+    else:
+        spread = value.repeat_interleave(query.shape[1] // value.shape[1], 1)
+        found = module.lookup(query, key, value, mask)
+        padding = ~mask.keep[:, None, :, None]  # what stands there means nothing
+        assert_close((weights @ spread).masked_fill(padding, 0.0), found.masked_fill(padding, 0.0))
+
+
+@check
 def the_lookup_alone_aligns_fewer_queries_with_the_last_keys(config: AttentionConfig) -> None:
     try:
         lookup: Lookup = config.lookup().eval()

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights
+from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Scored, Values, Weights
 from weft.blocks.attention.softmax import softargmax
 
 
@@ -36,6 +36,9 @@ class AdditiveLookup(Lookup):
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         allowed = mask.allowed(query.shape[2], key.shape[2], query.device)
         return softargmax(self.scores(query, key), allowed=allowed)
+
+    def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
+        return Scored(self.scores(query, key), mask.allowed(query.shape[2], key.shape[2], query.device))
 
     def scores(self, query: Float[Tensor, "*lead T A"], key: Float[Tensor, "*lead S A"]) -> Float[Tensor, "*lead T S"]:
         """score · tanh(q + k) for every query and key."""

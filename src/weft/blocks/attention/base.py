@@ -7,7 +7,7 @@ K width of a query or key, W width of a value.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -159,6 +159,13 @@ EVERYTHING = Mask()
 CAUSAL = Mask(causal=True)
 
 
+class Scored(NamedTuple):
+    """What a softmax is taken of: scores, scaled and with their bias, and which of them count (None: all)."""
+
+    scores: Weights
+    allowed: Bool[Tensor, "*lead T S"] | None
+
+
 class Lookup(nn.Module):
     """Attention without its maps: queries look values up by keys. One subclass per way of weighing.
 
@@ -193,6 +200,10 @@ class Lookup(nn.Module):
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         raise UnsupportedError(f"{type(self).__name__} has no table of attention weights to show")
+
+    def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
+        """The scores whose softmax is in use, for looking inside; a kind that takes none refuses."""
+        raise UnsupportedError(f"{type(self).__name__} takes no softmax")
 
 
 @runtime_checkable

@@ -11,9 +11,20 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Heads, Keys, Lookup, Mask, Queries, Values, spread
+from weft.blocks.attention.base import (
+    EVERYTHING,
+    AttentionConfig,
+    Heads,
+    Keys,
+    Lookup,
+    Mask,
+    Queries,
+    Scored,
+    Values,
+    spread,
+)
 from weft.blocks.attention.heads import Attention, width_of_head
-from weft.blocks.attention.softmax import SoftmaxConfig, inverse_temperature, softargmax, wide
+from weft.blocks.attention.softmax import SoftmaxConfig, inverse_temperature, softargmax, temperature_of_softmax, wide
 from weft.blocks.cache import Cache
 from weft.config import Amount, Share, Size
 from weft.errors import UnsupportedError
@@ -47,11 +58,17 @@ class ChannelLookup(Lookup):
 
     def channel_weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Float[Tensor, "B H I J"]:
         """How much channel i of a head receives of channel j."""
+        return softargmax(self._products(query, key, mask), inverse_temperature(self.beta, query)).to(query.dtype)
+
+    def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
+        """Of each channel with each other one."""
+        return Scored(temperature_of_softmax(self.beta, query) * self._products(query, key, mask), None)
+
+    def _products(self, query: Queries, key: Keys, mask: Mask) -> Float[Tensor, "B H I J"]:
         self._check(query, key, mask)
         if mask.keep is not None:
             query = query.masked_fill(~mask.keep[:, None, :, None], 0.0)
-        scores = wide(query).transpose(2, 3) @ wide(spread(key, query.shape[1]))
-        return softargmax(scores, inverse_temperature(self.beta, query)).to(query.dtype)
+        return wide(query).transpose(2, 3) @ wide(spread(key, query.shape[1]))
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         raise self._without("a cache")

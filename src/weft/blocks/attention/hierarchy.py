@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
+from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Scored, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import inverse_temperature, products, softargmax
+from weft.blocks.attention.softmax import inverse_temperature, products, softargmax, temperature_of_softmax
 from weft.blocks.cache import Cache
 from weft.config import Amount, Share, Size
 from weft.errors import UnsupportedError
@@ -51,6 +51,11 @@ class HierarchyLookup(Lookup):
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         collected = self._collected(key, mask)
         return self._asked(query, collected, key) @ collected
+
+    def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
+        """Of each token with each summary, whose keys the summaries have collected."""
+        keys = self._collected(key, mask) @ spread(key, query.shape[1])
+        return Scored(temperature_of_softmax(self.beta, query) * products(query, keys), None)
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         raise self._without("a cache")

@@ -19,7 +19,19 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, Grid, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
+from weft.blocks.attention.base import (
+    EVERYTHING,
+    Grid,
+    Heads,
+    Keys,
+    Lookup,
+    Mask,
+    Queries,
+    Scored,
+    Values,
+    Weights,
+    spread,
+)
 from weft.blocks.attention.heads import HeadsConfig
 from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup, inverse_temperature
 from weft.blocks.attention.tiles import Forbidden, Places, Tile, Tiling, attend
@@ -211,6 +223,16 @@ class PatternLookup(Lookup):
         key = spread(key, query.shape[1])
         every = self.inside.weights(query, torch.cat([key, found @ key], 2), _with_more(spelled, found.shape[2]))
         return every[..., :answering] + every[..., answering:] @ found
+
+    def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
+        """Learned tokens are keys too, behind the others."""
+        asking, answering = query.shape[2], key.shape[2]
+        spelled = self._spelled_out(self._pattern(mask, asking, answering), mask, asking, answering, query.device)
+        found = self._collected(key, mask)
+        if found is None:
+            return self.inside.scored(query, key, spelled)
+        key = spread(key, query.shape[1])
+        return self.inside.scored(query, torch.cat([key, found @ key], 2), _with_more(spelled, found.shape[2]))
 
     def _collected(self, key: Keys, mask: Mask) -> Float[Tensor, "B H M S"] | None:
         """How much each learned token takes of each key; None if there are no such tokens."""

@@ -19,6 +19,7 @@ from weft.blocks.attention.base import (
     Lookup,
     Mask,
     Queries,
+    Scored,
     Values,
     Weights,
     spread,
@@ -87,6 +88,14 @@ def inverse_temperature(beta: float | None, query: Tensor) -> float:
     return math.inf if beta > HUGE else beta
 
 
+def temperature_of_softmax(beta: float | None, query: Tensor) -> float:
+    """The same where there is a softmax to look at: at β = ∞ there is none."""
+    beta = inverse_temperature(beta, query)
+    if math.isinf(beta):
+        raise UnsupportedError("argmax (beta = ∞): it takes no softmax")
+    return beta
+
+
 def renormalise(weights: Float[Tensor, "*lead S"], allowed: Bool[Tensor, "*mask S"]) -> Float[Tensor, "*lead S"]:
     """The other way to mask: set forbidden weights to zero after the softmax, divide by what is left.
 
@@ -141,6 +150,12 @@ class SoftmaxLookup(Lookup):
                 raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no say")
             scores, beta = beta * scores + finite(mask.bias, query.dtype), 1.0
         return softargmax(scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device)).to(query.dtype)
+
+    def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
+        scores = temperature_of_softmax(self.beta, query) * products(query, key)
+        if mask.bias is not None:
+            scores = scores + finite(mask.bias, query.dtype)
+        return Scored(scores, mask.allowed(query.shape[2], key.shape[2], query.device))
 
 
 def _additive(mask: Mask, asking: int, answering: int, like: Tensor) -> tuple[Tensor | None, Tensor | None]:
