@@ -14,6 +14,20 @@ def png_uri(pixels: bytes, width: int, height: int, channels: int) -> str:
     return "data:image/png;base64," + base64.b64encode(_png(pixels, width, height, channels)).decode("ascii")
 
 
+def png_pixels(uri: str) -> tuple[bytes, int, int, int]:
+    """Pixels, width, height and channels of what `png_uri` made; pictures of others are none of our business."""
+    data = base64.b64decode(uri.partition(",")[2])
+    width, height, _, colour = struct.unpack(">IIBB", data[16:26])
+    channels = {colour: channels for channels, colour in COLOUR_TYPES.items()}[colour]
+    at, packed = 8, b""
+    while at < len(data):
+        size = struct.unpack(">I", data[at : at + 4])[0]
+        packed += data[at + 8 : at + 8 + size] if data[at + 4 : at + 8] == b"IDAT" else b""
+        at += 12 + size
+    rows, each = zlib.decompress(packed), 1 + width * channels
+    return b"".join(rows[start + 1 : start + each] for start in range(0, len(rows), each)), width, height, channels
+
+
 def _png(pixels: bytes, width: int, height: int, channels: int) -> bytes:
     assert len(pixels) == width * height * channels, "a byte for each channel of each pixel"
     header = struct.pack(">IIBBBBB", width, height, 8, COLOUR_TYPES[channels], 0, 0, 0)

@@ -31,7 +31,7 @@ def _rows(files: RunFiles) -> list[tuple[str, str, str]]:
         ("seconds of training", _seconds(seconds), "without reading, planning and measuring"),
         ("seconds of a step", f"{each[len(each) // 2]:.3g} s" if each else "", "the median"),
         ("speed", f"{_amount(flops / seconds)}/s" if flops and seconds else "", "operations a second, reached"),
-        ("on disk", f"{files.status.size / 1e6:,.1f} MB", f"{files.status.files:,} files, with checkpoints"),
+        ("weights on disk", _size(files), "model.safetensors"),
     ]
     machine = [f"{files.environment[key]} {name}" for key, name in _MACHINE.items() if key in files.environment]
     return [*rows, ("machine", str(files.environment.get("system", "")), ", ".join(machine))]
@@ -52,6 +52,11 @@ def _parts(files: RunFiles) -> str:
     title = "Parameters by part"
     drawn = bars(title, [Bar(name, count, f"{count:,}", 0) for name, count in shown])
     return figure(title, drawn, ("part", "parameters", "share"), rows)
+
+
+def _size(files: RunFiles) -> str:
+    file = files.path / "model.safetensors"
+    return f"{file.stat().st_size / 1e6:,.2f} MB" if file.exists() else ""
 
 
 def _amount(value: float | None) -> str:

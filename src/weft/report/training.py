@@ -15,11 +15,13 @@ from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import write_json, write_text
 from weft.errors import WeftError
 from weft.pages import page
+from weft.report.attention import Section
 from weft.report.choices import choices
 from weft.report.cost import cost
 from weft.report.curves import curves
 from weft.report.data import data
 from weft.report.examples import examples
+from weft.report.inside import inside
 from weft.report.judged import judged
 from weft.report.run_files import RunFiles
 from weft.report.settings import commands, settings
@@ -52,15 +54,17 @@ background: var(--raised); }
 details { margin: .4rem 0; } .wide { margin: .6rem 0; }
 """
 
-SECTIONS: tuple[tuple[str, str, Callable[[RunFiles], str]], ...] = (
+Make = Callable[[RunFiles], str] | Callable[[RunFiles], Section]
+SECTIONS: tuple[tuple[str, str, Make], ...] = (
     ("choices", "What was chosen, and why", choices),
     ("data", "The data", data),
     ("curves", "How it went", curves),
     ("cost", "What it costs", cost),
     ("judged", "How good it is, in detail", judged),
     ("examples", "What it does", examples),
-    ("settings", "All settings", settings),
+    ("inside", "Inside", inside),
     ("commands", "What to do with it now", commands),
+    ("settings", "All settings", settings),
 )
 
 
@@ -69,22 +73,25 @@ def training_report(run: Path) -> str:
     files = RunFiles.read(run)
     first = _part("summary", summary, files)
     made = [(ident, title, _part(ident, make, files)) for ident, title, make in SECTIONS]
-    made = [(ident, title, body) for ident, title, body in made if body]
+    made = [(ident, title, part) for ident, title, part in made if part.html]
     links = "".join(f'<li><a href="#{ident}">{html.escape(title)}</a></li>' for ident, title, _ in made)
-    body = f'{first}<nav aria-label="On this page"><ul>{links}</ul></nav>\n' + "".join(
-        f'<section id="{ident}"><h2>{html.escape(title)}</h2>\n{body}</section>\n' for ident, title, body in made
+    body = f'{first.html}<nav aria-label="On this page"><ul>{links}</ul></nav>\n' + "".join(
+        f'<section id="{ident}"><h2>{html.escape(title)}</h2>\n{part.html}</section>\n' for ident, title, part in made
     )
-    return page(files.path.name or str(files.path), body, style=STYLE)
+    style = STYLE + "".join(part.style for _, _, part in made)
+    script = "".join(part.script for _, _, part in made)
+    return page(files.path.name or str(files.path), body, style=style, script=script)
 
 
-def _part(name: str, make: Callable[[RunFiles], str], files: RunFiles) -> str:
+def _part(name: str, make: Make, files: RunFiles) -> Section:
     """One part of the page; what goes wrong in it is shown in its place."""
     try:
-        return make(files)
+        made = make(files)
+        return made if isinstance(made, Section) else Section(made, "", "")
     except Exception as error:
         log.warning("the part %r of the report of %s cannot be made: %s", name, files.path, error, exc_info=True)
         told = str(error) if isinstance(error, WeftError) else f"{type(error).__name__}: {error}"
-        return f'<p class="problem">This part cannot be shown: {html.escape(told)}</p>\n'
+        return Section(f'<p class="problem">This part cannot be shown: {html.escape(told)}</p>\n', "", "")
 
 
 def write_report(run: str | Path) -> Path | None:
@@ -104,10 +111,10 @@ def write_report(run: str | Path) -> Path | None:
 
 
 def _make_examples(path: Path) -> None:
-    """Those of other weights, from before it was trained further, are made again."""
+    """Those of other weights, from before it was trained further, are made again; so are those with a problem."""
     opened = Run(path)
     if opened.is_imported or not opened.directory.model_file.exists():
         return
     known = RunFiles.read(path).examples
-    if not known or not is_current(opened, known):
+    if not known or known.get("problems") or not is_current(opened, known):
         write_json(path / EXAMPLES_FILE, shown(opened))

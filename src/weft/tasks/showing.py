@@ -17,7 +17,7 @@ from weft.errors import WeftError
 from weft.models.pictures import PictureConfig
 from weft.tasks.data_facts import Data, data_of, facts_of
 from weft.tasks.purpose import purpose
-from weft.tasks.showing_answers import answers_shown, pictures_shown
+from weft.tasks.showing_answers import INSIDE, answers_shown, few_words, pictures_shown
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 
 def shown(run: Run) -> dict[str, Any]:
-    """Everything, ready for JSON: `data` in numbers, `kind` of the examples, `examples`; what cannot be had is told in
-    `problems`. `weights` says of which weights it is."""
+    """Everything, ready for JSON: `data` in numbers, `kind` of the examples, `examples`, and the inputs of which the
+    attention is worth a look (`inside`); what cannot be had is told in `problems`. `weights`: of which it is."""
     found: dict[str, Any] = {"weights": checksum(run.directory.model_file), "problems": {}}
 
     def part(name: str, make: Callable[[], dict[str, Any]]) -> None:
@@ -89,10 +89,24 @@ def _examples(run: Run, data: Callable[[], Data | None]) -> dict[str, Any]:
     if run.task == "classify":
         return {"kind": "answers", **answers_shown(run, data())}
     if run.task == "translate":
-        return {"kind": "translations", "examples": _translations(run, data())}
+        found = _translations(run, data())
+        return {"kind": "translations", "examples": found, "inside": _inside(found, "source")}
+    if run.task == "fill" and purpose(config) != "read":
+        found = _gaps(run, data())
+        return {"kind": "gaps", "examples": found, "inside": _inside(found, "best")}
     if run.task == "fill":
-        return {"kind": "gaps", "examples": _gaps(run, data())} if purpose(config) != "read" else {}
-    return {"kind": "texts", "examples": _texts(run, data())}
+        return {}
+    try:
+        found = _texts(run, data())
+    except WeftError:  # its text is gone; it writes from nothing then
+        found = _texts(run, None)
+    asked = [{"text": one["prompt"] + (one["really"] or one["text"])} for one in found]
+    return {"kind": "texts", "examples": found, "inside": _inside(asked[::-1], "text")}
+
+
+def _inside(found: list[dict[str, Any]], name: str) -> list[list[str]]:
+    """The inputs of which the attention is shown: a text each, or two."""
+    return [[few_words(one[name])] for one in found[:INSIDE] if one[name].strip()]
 
 
 # -- of each task -----------------------------------------------------------------------------

@@ -22,7 +22,9 @@ ASKED = 200  # examples that are looked at, to find a few
 SOME, WRONG = 4, 4  # that are shown: some of all, and the surest mistakes
 SOME_PICTURES, WRONG_PICTURES = 12, 6
 LONGEST = 400  # letters of a text
-SIDE = 64  # pixels of a picture, at most
+SIDE, WHOLE = 64, 512  # pixels of a picture at most, and of one that is to be looked at by the model again
+INSIDE = 2  # of which the attention is shown
+FEW_WORDS = 24
 
 
 def answers_shown(run: Run, data: Any) -> dict[str, Any]:
@@ -35,7 +37,9 @@ def answers_shown(run: Run, data: Any) -> dict[str, Any]:
     rows = _judged(run.classify(given), [examples.labels[n] for n in places], data.labels)
     for row, n in zip(rows, places, strict=True):
         row["text"] = [_short(text) for text in inputs[n]]
-    return {"measured_on": part, "examples": _chosen(rows, SOME, WRONG)}
+    chosen = _chosen(rows, SOME, WRONG)
+    inputs_of = [inputs[places[row["place"]]] for row in chosen[:INSIDE]]
+    return {"measured_on": part, "examples": chosen, "inside": [list(map(few_words, texts)) for texts in inputs_of]}
 
 
 def pictures_shown(run: Run, data: Any) -> dict[str, Any]:
@@ -53,7 +57,8 @@ def pictures_shown(run: Run, data: Any) -> dict[str, Any]:
     rows = _chosen(rows, SOME_PICTURES, WRONG_PICTURES)
     for row in rows:
         row["picture"] = _as_png(pictures.pixels[places[row["place"]]])
-    return {"measured_on": part, "examples": rows}
+    inside = [[_as_png(pictures.pixels[places[row["place"]]], WHOLE)] for row in rows[:INSIDE]]
+    return {"measured_on": part, "examples": rows, "inside": inside}
 
 
 def _judged(answers: Sequence[Answer], truth: Sequence[str], labels: Labels) -> list[dict[str, Any]]:
@@ -86,9 +91,14 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def _as_png(pixels: NDArray[np.uint8]) -> str:
+def few_words(text: str) -> str:
+    """The beginning of a text: whose attention is to be looked at should not be long."""
+    return " ".join(text.split()[:FEW_WORDS])
+
+
+def _as_png(pixels: NDArray[np.uint8], side: int = SIDE) -> str:
     """(channels, rows, columns), made smaller by leaving out pixels."""
-    step = -(-max(pixels.shape[1:]) // SIDE)
+    step = -(-max(pixels.shape[1:]) // side)
     small = np.ascontiguousarray(np.moveaxis(pixels[:, ::step, ::step], 0, -1))
     height, width, channels = small.shape
     return png_uri(small.tobytes(), width, height, channels)
