@@ -14,7 +14,7 @@ FACTS = {  # of the plan by the name of its reason
     "tokenizer": ("tokenizer", "vocab_size"),
     "model": ("model",),
     "size": ("parameters", "width", "depth", "length"),
-    "steps": ("steps", "batch", "epochs", "minutes"),
+    "steps": ("steps", "batch", "batch_tokens", "epochs", "minutes"),
 }
 NAMES = {
     "vocab_size": "{:,} in the vocabulary",
@@ -24,6 +24,7 @@ NAMES = {
     "length": "{:,} tokens at a time",
     "steps": "{:,} steps",
     "batch": "batches of {:,}",
+    "batch_tokens": "{:,} tokens in each",
     "epochs": "{:g} epochs",
     "minutes": "{:g} minutes",
 }
@@ -39,8 +40,10 @@ def choices(files: RunFiles) -> str:
 
 
 def _facts(plan: dict[str, Any], name: str) -> str:
-    shown = [NAMES.get(key, "{}").format(plan[key]) for key in FACTS.get(name, ()) if plan.get(key) is not None]
-    return ", ".join(shown)
+    keys = [key for key in FACTS.get(name, ()) if plan.get(key) is not None]
+    if "batch_tokens" in keys:
+        keys.remove("batch")  # which counts bunches of tokens there
+    return ", ".join(NAMES.get(key, "{}").format(plan[key]) for key in keys)
 
 
 def _changed(files: RunFiles) -> str:

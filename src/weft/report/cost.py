@@ -33,11 +33,11 @@ def _rows(files: RunFiles) -> list[tuple[str, str, str]]:
         ("speed", f"{_amount(flops / seconds)}/s" if flops and seconds else "", "operations a second, reached"),
         ("weights on disk", _size(files), "model.safetensors"),
     ]
-    machine = [f"{files.environment[key]} {name}" for key, name in _MACHINE.items() if key in files.environment]
+    machine = [f"{name} {files.environment[key]}" for key, name in _MACHINE.items() if key in files.environment]
     return [*rows, ("machine", str(files.environment.get("system", "")), ", ".join(machine))]
 
 
-_MACHINE = {"processors": "processors", "threads": "threads in use", "cpu_capability": ""}
+_MACHINE = {"processors": "processors:", "threads": "threads in use:", "cpu_capability": "kernels for"}
 
 
 def _parts(files: RunFiles) -> str:

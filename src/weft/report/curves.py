@@ -57,13 +57,13 @@ def _loss(files: RunFiles) -> str:
     unit = UNITS.get(files.task, "nats")
     over_steps = _losses(files, lambda step: float(step["step"]), "steps", f"Loss over steps, {unit}")
     if not files.seconds:
-        return over_steps
+        return beside(over_steps)
     minutes = max(files.seconds.values()) > 300
     clock, across = (60.0, "minutes of training") if minutes else (1.0, "seconds of training")
     over_time = _losses(
         files, lambda step: files.seconds.get(step["step"], 0.0) / clock, across, f"Loss over time, {unit}"
     )
-    return over_steps + over_time
+    return beside(over_steps, over_time)
 
 
 def _losses(files: RunFiles, at: Callable[[dict[str, Any]], float], across: str, title: str) -> str:
@@ -71,7 +71,7 @@ def _losses(files: RunFiles, at: Callable[[dict[str, Any]], float], across: str,
     measured = [(at(step), _number(step["validation_loss"])) for step in files.checks]
     lines = [Line("learned from", learned), Line("held out", measured, dots=True, line=len(measured) > 1)]
     lines = [line for line in lines if line.points]
-    picture = line_chart(lines, across=across, up="loss", zero=True)
+    picture = line_chart(lines, across=across, up="loss", zero=True, size=HALF)
     rows = [(line.name, *point) for line in lines for point in smoothed(line.points, ROWS)]
     return figure(title, picture, ("line", across, "loss"), rows)
 
@@ -87,7 +87,7 @@ def _others(files: RunFiles) -> str:
             if key in check
         ]
         if len(points) > 1:
-            drawn.append(_small(f"{title}, held out", points, title))
+            drawn.append(_small(f"Held out: {title}", points, title))
     return beside(*drawn) if drawn else ""
 
 

@@ -81,7 +81,7 @@ def _alignment(one: Example) -> str:
     links = one["alignment"]
     heads = [word for word, _ in links[0]["looks"]]
     rows = [[share for _, share in link["looks"]] for link in links]
-    caption = f"{one['source']} → {one['translation']}, in percent"
+    caption = "Rows were written, columns are the source; in percent"
     shown = heat_table([link["word"] for link in links], heads, rows, caption=caption, words=lambda n: f"{100 * n:.0f}")
     opened = " open" if len(links) <= 12 else ""
     return f"<details{opened}><summary>{html.escape(one['source'])}</summary>{shown}</details>\n"

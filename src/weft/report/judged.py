@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from weft.pages import Line, figure, heat_table, line_chart, table
+from weft.pages import Line, beside, figure, heat_table, line_chart, table
+from weft.pages.charts import HALF
 from weft.report.run_files import RunFiles
 
 MANY = 30  # classes; of more, the table of confusions is left out
@@ -23,8 +24,12 @@ def _classes(files: RunFiles) -> str:
     if not isinstance(classes, dict) or not classes:
         return ""
     keys = ("precision", "recall", "f1", "examples")
-    rows = [(name, *(scores.get(key) for key in keys)) for name, scores in classes.items()]
-    return table(("class", "precision", "recall", "F1", "examples"), rows, caption="Each class") + "\n"
+    rows = [(name, *(_short(scores.get(key)) for key in keys)) for name, scores in classes.items()]
+    return table(("class", "precision", "recall", "F1", "examples"), rows, caption="Each class", right=True) + "\n"
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def _confusion(files: RunFiles) -> str:
@@ -49,5 +54,6 @@ def _by_length(files: RunFiles) -> str:
     if len(rows) < 2 or any(row.get("mean_words") is None for row in rows):
         return table(heads, cells, caption=title)
     line = Line(names[measure], [(row["mean_words"], row[measure]) for row in rows], dots=True)
-    picture = line_chart([line], across="words of the source, mean of each group", up=names[measure], zero=True)
-    return figure(title, picture, heads, cells)
+    across = "words of the source, mean of each group"
+    picture = line_chart([line], across=across, up=names[measure], zero=True, size=HALF)
+    return beside(figure(f"{title}: {names[measure]}", picture, heads, cells))
