@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shlex
 from typing import Any
 
 from weft.models import ModelConfig
@@ -13,7 +14,7 @@ from weft.tasks.purpose import can_be_exported, first_use, use_of
 
 def commands(files: RunFiles) -> str:
     """To use, measure, resume, look inside, export: to be copied into a terminal."""
-    config, path = ModelConfig.pick(files.config["model"]), files.path
+    config, path = ModelConfig.pick(files.config["model"]), shlex.quote(str(files.path))
     lines = [(first_use(use_of(files.task, config), path), "use it"), (f"weft evaluate {path}", "measure it again")]
     if files.status.state != "finished":
         lines.append((f"weft resume {path}", "go on, where it was interrupted"))

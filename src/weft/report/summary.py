@@ -32,13 +32,14 @@ NAMES = {
     "masked_accuracy": ("right words", "share of the gaps"),
     "spans_accuracy": ("right tokens", "share of the gaps"),
     "loss": ("nats", "the loss, less is better"),
+    "words": ("words", "that are frequent enough to have a vector"),
 }
 MATTER = {  # of each task, in this order
     "generate": ("bits_per_byte", "perplexity"),
     "fill": ("masked_accuracy", "spans_accuracy", "loss"),
     "classify": ("accuracy", "macro_f1", "micro_f1", "exact_match", "spearman", "pearson", "calibration_error"),
     "translate": ("bleu", "chrf", "exact_match"),
-    "embed": ("loss",),
+    "embed": ("loss", "words"),
 }
 SHARES = ("accuracy", "exact_match", "masked_accuracy", "spans_accuracy")
 MOST = 3
@@ -61,7 +62,16 @@ def _sentence(files: RunFiles) -> str:
     does = "classifies pictures" if "size" in data else DOES.get(files.task, files.task)
     start = files.config.get("start")
     begun = f", begun from {start}" if start else ""
-    return f"A {model.get('kind', 'model')} that {does}, learned from {_named(data.get('train') or [])}{begun}."
+    size = f" of {_size(files.plan['parameters'])} parameters" if files.plan.get("parameters") else ""
+    seconds = max(files.seconds.values(), default=0.0)
+    steps = files.progress.get("step") or 0
+    long = f", in {steps:,} steps and {seconds:,.0f} seconds" if steps > 1 and seconds >= 1 else ""
+    learned = f"learned from {_named(data.get('train') or [])}{begun}{long}"
+    return f"A {model.get('kind', 'model')}{size} that {does}, {learned}."
+
+
+def _size(parameters: int) -> str:
+    return f"{parameters / 1e6:.1f} million" if parameters >= 950_000 else f"{parameters / 1e3:.0f} thousand"
 
 
 def _named(paths: list[str]) -> str:
@@ -75,6 +85,8 @@ def _numbers(files: RunFiles) -> list[tuple[str, float | None]]:
     """Those that matter, as far as they were measured; None is infinite."""
     found = dict(files.metrics)
     found["loss"] = found["test_loss"] if "test_loss" in found else found["validation_loss"]
+    if files.task == "embed":
+        found["words"] = (files.config.get("model") or {}).get("vocab_size")
     if files.task == "generate":
         loss = found["loss"]
         found["perplexity"] = None if loss is None or loss > 700 else math.exp(loss)
