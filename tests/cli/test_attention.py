@@ -150,10 +150,11 @@ def test_pictures(tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "expected weft attention --patterns"),
-        (["--kind", "local"], "expected weft attention --patterns"),
-        (["runs/book", "once upon"], "runs/book once upon: looking into a run is not there yet"),
-        (["--patterns", "runs/book"], "not there yet"),
+        ([], "or weft attention --patterns"),
+        (["--kind", "local"], "or weft attention --patterns"),
+        (["runs/book", "once upon", "--kind", "local"], "--kind or --set with a run"),
+        (["--patterns", "runs/book"], "--patterns with a run"),
+        (["--patterns", "--layer", "1"], "--patterns with a run, its input or its options"),
         (["--patterns", "--kind", "locl"], "did you mean 'local'?"),
         (["--patterns", "--set", "windw=3"], "did you mean 'window'?"),
         (["--patterns", "--kind", "softmax", "--set", "window=3"], "softmax without a field 'window'"),

@@ -34,8 +34,8 @@ def drawn(view: AttentionView, chosen: tuple[int, int]) -> Iterator[str]:
 def _rows(one: MapView, width: int) -> Iterator[str]:
     """A line for each token that asks: its label, its weights as shades, and what it looks at most."""
     weights, asking, answering = one.weights[0], one.asking.labels, one.answering.labels
-    left = min(max(map(len, asking)), 12 if width >= 60 else 8)
-    right = min(max(map(len, answering)), 14 if width >= 60 else 8) + 6
+    most = min(14, width // 5)  # letters of a label
+    left, right = min(max(map(len, asking)), most), min(max(map(len, answering)), most) + 6
     room = max(4, width - left - right - 4)
     cells, per_column = _fewer(weights, room)
     per_row = -(-len(asking) // ROWS)
@@ -43,8 +43,9 @@ def _rows(one: MapView, width: int) -> Iterator[str]:
         row, best = cells[first : first + per_row].max(0), int(weights[first].argmax())
         share = f"{_cut(answering[best], right - 6)} {weights[first, best]:.0%}"
         yield f"{_cut(asking[first], left):>{left}} |{_shaded(row)}| {share}".rstrip()
-    if per_column > 1 or per_row > 1:
-        yield from _wrapped(f"({per_row} rows and {per_column} columns share a place: the largest is shown)", width)
+    shared = [f"{per} {what}" for per, what in ((per_row, "rows"), (per_column, "columns")) if per > 1]
+    if shared:
+        yield from _wrapped(f"({' and '.join(shared)} share a place: the largest weight is shown)", width)
 
 
 def _picture(one: MapView, width: int) -> Iterator[str]:
@@ -52,8 +53,8 @@ def _picture(one: MapView, width: int) -> Iterator[str]:
     grid = one.answering.grid
     assert grid is not None
     outside = len(one.answering.labels) - grid.places
-    by_class = outside > 0 and one.asking.labels[:outside] == one.answering.labels[:outside]
-    received = one.weights[0][0] if by_class else one.weights[0].mean(0)
+    by_class = one.asking.labels[0] == "[CLS]"
+    received = one.weights[0][0] if by_class else one.weights[0][outside:].mean(0)
     places = received[outside:].reshape(grid.rows, grid.columns)
     places = places / max(float(places.max()), 1e-12)
     wide = 2 if 2 * grid.columns <= width else 1
@@ -76,7 +77,10 @@ def _shaded(row: Sequence[float] | np.ndarray) -> str:
 
 
 def _cut(label: str, most: int) -> str:
-    return label if len(label) <= most else f"{label[: most - 1]}…"
+    """The end of a label is what tells channels apart, the beginning what tells words apart."""
+    if len(label) <= most:
+        return label
+    return f"…{label[1 - most :]}" if label[-1].isdigit() else f"{label[: most - 1]}…"
 
 
 def _wrapped(line: str, width: int) -> list[str]:

@@ -32,7 +32,7 @@ def picture_view(run: Run, given: Given) -> AttentionView:
     """The picture as the model saw it, every map of it, and what the model says it is."""
     form, model = form_of(run), cast(PictureModel, run.model)
     picture = decoded(form, given)
-    pixels = as_input(picture[None], form.pixel_mean, form.pixel_deviation).to(run.device)
+    pixels = as_input(np.stack([picture]), form.pixel_mean, form.pixel_deviation).to(run.device)
     states, grids, seen = _read(model, pixels)
     maps = tuple(_views(model, seen, grids))
     facts = {"picture": f"{picture.shape[1]} × {picture.shape[2]} pixels"}
@@ -43,7 +43,7 @@ def picture_view(run: Run, given: Given) -> AttentionView:
             logits = model.class_logits(states).cpu().double().numpy()
         facts |= answer_facts(answers_of(logits, labels_of(head, form.separator))[0])
     if any(BORDER in one.answering.labels for one in maps):
-        facts[BORDER] = "zeros around the picture that fill up the last windows; they are looked at too"
+        facts[BORDER] = "zeros at the edge that fill up the last windows: they are looked at too"
     title = "a picture" if isinstance(given, np.ndarray) else in_a_few_words(str(given))
     shown = _covered(model, picture.transpose(1, 2, 0), grids[0])
     kind = run.model_config.kind
@@ -72,7 +72,7 @@ def _views(model: PictureModel, seen: dict[str, AttentionMap], grids: list[Grid]
         if around is None or seen[one.name].over == "channels" or around == grid:
             yield one
         else:
-            yield _without_border(one, grid, around)
+            yield _with_one_border(one, grid, around)
 
 
 def _stage(name: str) -> int:
@@ -80,14 +80,16 @@ def _stage(name: str) -> int:
     return int(words[1]) if words[0] == "stages" else 0
 
 
-def _without_border(one: MapView, grid: Grid, around: Grid) -> MapView:
-    """Windows at the border are filled up with zeros: what falls on these is one column, and they do not ask."""
+def _with_one_border(one: MapView, grid: Grid, around: Grid) -> MapView:
+    """Windows at the border are filled up with zeros: all of these together are one row, their mean, and one column,
+    their sum."""
     inside = np.zeros((around.rows, around.columns), dtype=bool)
     inside[: grid.rows, : grid.columns] = True
-    asking = one.weights[:, inside.ravel()]
-    border = asking[:, :, ~inside.ravel()].sum(-1, keepdims=True)
-    weights = np.concatenate([border, asking[:, :, inside.ravel()]], axis=-1)
-    return MapView(one.name, one.part, weights, places(grid), places(grid, (BORDER,)))
+    real = inside.ravel()
+    asking = np.concatenate([one.weights[:, ~real].mean(1, keepdims=True), one.weights[:, real]], axis=1)
+    weights = np.concatenate([asking[:, :, ~real].sum(-1, keepdims=True), asking[:, :, real]], axis=-1)
+    side = places(grid, (BORDER,))
+    return MapView(one.name, one.part, weights, side, side)
 
 
 def _covered(model: PictureModel, picture: np.ndarray, grid: Grid) -> np.ndarray:

@@ -168,7 +168,9 @@ def _gaps(run: Run, ids: Ids, states: torch.Tensor) -> dict[str, str]:
         return {}
     with torch.inference_mode():
         logits = model.masked_logits(states[0, torch.as_tensor(at).to(states.device)])
-        best = logits[:, : tokenizer.vocab_size].float().softmax(-1).max(-1)
+        logits = logits[:, : tokenizer.vocab_size].float()
+        logits[:, torch.from_numpy(tokenizer.token_bytes == 0).to(logits.device)] = -torch.inf  # they are no words
+        best = logits.softmax(-1).max(-1)
     pairs = zip(token_labels(tokenizer, best.indices.tolist()), best.values.tolist(), strict=True)
     return {"fills in": ", ".join(f"{label} {percent(share)}" for label, share in pairs)}
 

@@ -18,7 +18,7 @@ from weft.text.readable import shown_token
 
 Sides = Callable[[str, AttentionMap], tuple[Side, Side]]
 ACROSS = "decoder → encoder"
-SHOWN = 5  # answers that are told
+SHOWN, LEAST = 5, 0.0005  # answers that are told: so many at most, and how likely they must be
 
 
 def part_of(name: str, *, across: bool = False) -> str:
@@ -84,9 +84,8 @@ def answer_facts(answer: Answer) -> dict[str, str]:
     """What a classifier says, and how sure it is."""
     if isinstance(answer.label, float):
         return {"answer": f"{answer.label:.4g}"}
-    told = [f"{name} {percent(chance)}" for name, chance in list(answer.probabilities.items())[:SHOWN]]
-    rest = len(answer.probabilities) - len(told)
-    return {"answer": ", ".join(told) + (f" and {rest} more" if rest else "")}
+    likely = [(name, chance) for name, chance in answer.probabilities.items() if chance >= LEAST][:SHOWN]
+    return {"answer": ", ".join(f"{name} {percent(chance)}" for name, chance in likely)}
 
 
 def percent(share: float) -> str:
