@@ -103,10 +103,11 @@ def softmax_health(looks: Iterable[Mapping[str, AttentionMap]]) -> list[LayerHea
         for name, found in maps.items():
             try:
                 with torch.no_grad():
-                    here = _sums(found, reads_itself=_reads_itself(name, found))
+                    here = sum(_sums(part, reads_itself=_reads_itself(name, part)) for part in found.texts())
             except UnsupportedError as error:
                 seen[name] = found, str(error).splitlines()[0]
                 continue
+            assert isinstance(here, Tensor)
             sums[name] = here if name not in sums else sums[name] + here
             seen.setdefault(name, (found, None))
     return [_layer(name, found, without, sums.get(name)) for name, (found, without) in seen.items()]

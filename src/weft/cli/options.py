@@ -57,6 +57,9 @@ RecipeFile = Annotated[
 ]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Show the softmax health of each head at every evaluation (health.jsonl).")
+]
 Events = Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")]
 OneObject = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 ObjectEach = Annotated[bool, typer.Option("--json", help="One JSON object for each text.")]

@@ -21,6 +21,7 @@ STEP_COLUMNS = (
     "step {task.completed}/{task.total}",
     "loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} {task.fields[unit]}/s  {task.fields[memory]:,.0f} MB",
 )
+HEALTH_LINES = 3  # of the sentences about a model's heads, while it learns
 PATIENCE = 3  # seconds between plain lines about a text
 
 
@@ -87,6 +88,8 @@ class Reporter:
             self._plan(event)
         elif kind == "sample":
             self._sample(event)
+        elif kind == "health":
+            self._health(event)
         elif kind == "step":
             self._step(event)
 
@@ -95,6 +98,16 @@ class Reporter:
         self._end_bar()
         self.console.print(f"\nWhat it writes {event['when']} training, beginning with {event['prompt']!r}:")
         self.console.print(event["prompt"] + event["text"] + "\n", markup=False)
+
+    def _health(self, event: dict[str, Any]) -> None:
+        """A few short lines above the bar."""
+        if "without" in event:
+            self.console.print(f"{event['without']}.")
+            return
+        lines = event["sentences"][:HEALTH_LINES]
+        for number, line in enumerate(lines):
+            before = f"health at step {event['step']}: "
+            self.console.print((before if number == 0 else " " * len(before)) + line)
 
     def _event_is_due(self, event: dict[str, Any]) -> bool:
         """At most one a second, but never without an evaluation or the end."""

@@ -56,6 +56,7 @@ def train(
     config: options.RecipeFile = None,
     set_: options.Settings = None,
     dry_run: options.DryRun = False,
+    watch: options.Watch = False,
     as_json: options.Events = False,
 ) -> None:
     """Train a model on your own texts, tables or pictures.
@@ -81,7 +82,7 @@ def train(
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
     asked = {"start": from_} | {name: given[name] for name in OPTIONS}
     request = make_request(words, asked, task=task, config=config, changes=parse_changes(set_ or []))
-    request.dry_run, request.started = dry_run, STARTED
+    request.dry_run, request.watch, request.started = dry_run, watch, STARTED
     with Reporter(as_json=as_json) as reporter:
         run, outcome = train_task(request, reporter)
     if run is not None and outcome is not None:

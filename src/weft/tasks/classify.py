@@ -20,6 +20,7 @@ from weft.models import ModelConfig, preset
 from weft.objectives import Classification, ClassifyConfig, LabelledRow
 from weft.tasks import judging, planning
 from weft.tasks.encoded import Spelling, encoded
+from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.job import Job, Report
 from weft.tasks.preparation import ENCODER_TOKENS, learned_tokenizer
 from weft.tasks.readers import READERS
@@ -148,9 +149,14 @@ class Labelled(Prepared):
 
         return batch
 
-    def _targets(self) -> np.ndarray:
+    def held_out(self) -> HeldOut:
+        texts, labels = self.parts["validation"].inputs, torch.from_numpy(self._targets("validation"))
+        rows = [LabelledRow(texts.row([n]), labels[n : n + 1]) for n in some_of(len(texts.ids))]
+        return HeldOut(self.loss, rows)
+
+    def _targets(self, part: str = "train") -> np.ndarray:
         """Labels as the loss wants them: numbers by their deviation from the mean."""
-        values, data = self.parts["train"].values, self.config.data
+        values, data = self.parts[part].values, self.config.data
         if self.tables.labels.kind == "number":
             return ((values - data.mean) / data.deviation).astype(np.float32)
         return values

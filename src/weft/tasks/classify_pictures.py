@@ -23,6 +23,7 @@ from weft.models.pictures import PictureConfig, PictureHead
 from weft.objectives.pictures import PictureBatch, PictureClassification, PictureObjectiveConfig, picture_logits
 from weft.tasks import judging, planning
 from weft.tasks.environment import memory_in_use
+from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.job import Job, Report
 from weft.tasks.picture_data import PictureData, PictureDataConfig, as_input, check_same, read_data
 from weft.tasks.picture_form import FORM
@@ -149,11 +150,24 @@ class LabelledPictures(Prepared):
 
     @cached_property
     def targets(self) -> np.ndarray:
-        """Labels as the loss wants them: numbers by their deviation from the mean."""
-        values, data = self.pictures.values(self.pictures.train), self.config.data
+        """Labels as the loss wants them."""
+        return self._as_wanted(self.pictures.values(self.pictures.train))
+
+    def _as_wanted(self, values: np.ndarray) -> np.ndarray:
+        """Numbers by their deviation from the mean."""
+        data = self.config.data
         if self.pictures.labels.kind == "number":
-            return ((values - data.mean) / data.deviation).astype(np.float32)  # type: ignore[operator]
+            return ((values - data.mean) / data.deviation).astype(np.float32)
         return values
+
+    def held_out(self) -> HeldOut:
+        data, held = self.config.data, self.pictures.validation
+        labels = torch.from_numpy(self._as_wanted(self.pictures.values(held)))
+        some = [
+            PictureBatch(as_input(held.pixels[[n]], data.pixel_mean, data.pixel_deviation), labels[n : n + 1])
+            for n in some_of(len(held))
+        ]
+        return HeldOut(self.loss, some)
 
     def samples(self) -> Callable[[np.ndarray], PictureBatch]:
         data, training, pixels = self.config.data, self.config.training, self.pictures.train.pixels

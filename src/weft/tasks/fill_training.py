@@ -14,6 +14,7 @@ from torch import nn
 
 from weft.errors import DataError
 from weft.tasks.fill_texts import FillConfig, FillTexts
+from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.job import Job
 from weft.tasks.task import Prepared
 from weft.text import Tokenizer
@@ -99,6 +100,10 @@ class FillTraining(Prepared):
             sums.share(ranks, device)
         told = {f"validation_{name}": value for name, value in sums.means().items()}
         return {"validation_loss": sums.total / max(1, sums.count), **told}
+
+    def held_out(self) -> HeldOut:
+        samples = self.judged["validation"]
+        return HeldOut(self.loss, [self.batch(samples, np.array([n])) for n in some_of(samples.per_epoch)])
 
     def job(self, sample: str | None = None) -> Job:
         return Job(

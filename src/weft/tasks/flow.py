@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -11,7 +12,8 @@ from weft.checkpoints import RunDirectory
 from weft.errors import DataError
 from weft.models import preset
 from weft.models.attention_fits import sees_everything
-from weft.tasks.job import NO_FURTHER, Further, Report, new_run, train_job
+from weft.tasks.held_out import has_attention
+from weft.tasks.job import NO_FURTHER, Further, Job, Report, new_run, train_job
 from weft.tasks.preparation import check_model
 from weft.tasks.recording import Recording, reasons_of
 from weft.tasks.request import Request
@@ -20,6 +22,7 @@ from weft.tasks.settings import read_settings
 from weft.tasks.sources import DEMO, are_pictures, short_name
 from weft.tasks.start import Start, read_start
 from weft.tasks.task import Prepared, find_task
+from weft.tasks.watching import Watch, nothing_to_watch, was_watched
 from weft.training import Outcome, Ranks, ranks_from_environment
 
 
@@ -34,7 +37,22 @@ def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, O
     run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
     if ranks.is_first:
         recording.begin(run, reasons_of(request, prepared))
+    job = watched(job, prepared, run, ranks, recording) if request.watch else job
     return run, train_job(run, job, ranks, recording, request=request, start=start)
+
+
+def watched(job: Job, prepared: Prepared, run: RunDirectory, ranks: Ranks, report: Report) -> Job:
+    """The same job, looked at while it is done; where there is nothing to see, that is said once."""
+    model, training = job.config.model, job.config.training
+    if not ranks.is_first:
+        return job
+    if job.find is not None or not has_attention(model.skeleton()):
+        report(nothing_to_watch(model.kind))
+        return job
+    if training.sharded and ranks.world > 1:
+        report({"event": "warning", "text": "--watch is left out: the weights are spread over several processes"})
+        return job
+    return replace(job, watch=Watch(run, prepared.held_out, report))
 
 
 def prepare_task(request: Request, report: Report) -> tuple[Prepared, Start | None, Ranks]:
@@ -95,4 +113,5 @@ def resume_task(path: str, report: Report, further: Further = NO_FURTHER) -> tup
     if further != NO_FURTHER and ranks.is_first:
         further.extend(run, job)
     ranks.wait()
+    job = watched(job, prepared, run, ranks, report) if was_watched(run) else job
     return run, train_job(run, job, ranks, report)

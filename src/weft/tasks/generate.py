@@ -18,6 +18,7 @@ from weft.models import ModelConfig, Word2VecConfig, preset
 from weft.objectives import causal_loss
 from weft.tasks import planning
 from weft.tasks.evaluation import evaluate_text
+from weft.tasks.held_out import HeldOut, windows_of
 from weft.tasks.job import Job, Report
 from weft.tasks.overlap import overlap_warnings
 from weft.tasks.preparation import Texts, learned_from, tokenised
@@ -174,6 +175,9 @@ class Reading(Prepared):
             has_test=texts.test is not None,
             look=None if sample is None else lambda model: _sample(model, texts.tokenizer, sample),
         )
+
+    def held_out(self) -> HeldOut:
+        return windows_of(self.texts.validation, self.length)
 
     def carried(self, loss: Callable[..., Any]) -> Carried | None:
         """What the loss hands from step to step."""

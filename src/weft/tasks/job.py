@@ -67,6 +67,7 @@ class Job:
     find: Callable[[RunDirectory, Callable[[dict[str, Any]], None]], tuple[nn.Module, Outcome]] | None = None
     decides: str = "validation_loss"
     carried: Carried | None = None  # what training hands from step to step besides weights
+    watch: Callable[[nn.Module, int], None] | None = None  # looks inside, at the start and at evaluations
     kept: str | None = None  # which weights the run keeps, where they are not the best on what was held out
     source_tokenizer: Tokenizer | None = (
         None  # of texts that are read, where it is another than that of what is written
@@ -170,13 +171,20 @@ def _learned(
     pace = None
     if settings.minutes is not None and request is not None:
         pace = Pace(request.started + 60 * settings.minutes - job.seconds_at_end(), job.most)
+
+    def evaluate() -> dict[str, float]:
+        found = job.measure(model, "validation", _sharing(job, ranks))
+        if job.watch is not None:
+            job.watch(model, trainer.progress.step)
+        return found
+
     trainer = Trainer(
         model,
         settings=settings,
         run=run,
         samples=job.samples,
         loss=job.loss,
-        evaluate=lambda: job.measure(model, "validation", _sharing(job, ranks)),
+        evaluate=evaluate,
         on_step=lambda values: report({"event": "step", "total": trainer.schedule.total, **values}),
         ranks=ranks,
         pace=pace,
@@ -188,6 +196,8 @@ def _learned(
     trainer.identity["data"].pop("test")  # its content is in the fingerprint
     if job.look is not None and ranks.world == 1:
         report(job.look(model) | {"when": "before"})
+    if job.watch is not None and load_newest(run.checkpoints) is None:
+        job.watch(model, 0)
     outcome = trainer.train()
     if outcome.stopped_by != "signal" and (job.look is not None or job.has_test or job.conclude is not None):
         load_model_tensors(trainer, run.read_model())  # the best weights; those in memory may be later

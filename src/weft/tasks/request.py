@@ -67,6 +67,7 @@ class Request:
     changes: dict[str, Any] = field(default_factory=dict)
     dry_run: bool = False
     task_is_told: bool = False  # from the data: nobody named it
+    watch: bool = False
     started: float = field(default_factory=time.perf_counter)
 
     def check(self) -> None:

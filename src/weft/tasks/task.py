@@ -19,6 +19,7 @@ from weft.errors import ConfigError, did_you_mean
 from weft.models import ModelConfig, preset
 from weft.tasks import planning
 from weft.tasks.environment import memory_in_use
+from weft.tasks.held_out import HeldOut
 from weft.tasks.job import Job, Report
 from weft.tasks.request import Request
 from weft.tasks.run import Run
@@ -70,6 +71,10 @@ class Prepared(ABC):
     @abstractmethod
     def job(self, sample: str | None = None) -> Job:
         """What there is to do; `sample` is what the model is to show before and after."""
+
+    def held_out(self) -> HeldOut:
+        """A few inputs of what is held out, to look at the model with; none where there is nothing to look at."""
+        return HeldOut(self.loss, [])
 
     def seconds_per_step(self) -> float:
         """Measured with fresh weights, which are thrown away."""

@@ -43,7 +43,7 @@ def train(
     translate, of (array, label) tuples for pictures (or a tuple of all pixels and all labels), or a data frame; so are
     the options `validation` and `test`. The other options are those of `weft train`
     (model, tokenizer, text, pair, label, source, target, minutes, steps, epochs, seed, device, threads, out, freeze,
-    and `start` for its --from).
+    watch, and `start` for its --from).
     `config="recipe.toml"` gives all of that from a file, and `set={"model.width": 128}` sets anything else.
     """
     started = time.perf_counter()

@@ -20,6 +20,7 @@ from weft.models.seq2seq import RecurrentPairConfig
 from weft.objectives.text_to_text import PairBatch, TextToText, TextToTextConfig
 from weft.tasks import planning
 from weft.tasks.encoded_pairs import EncodedPairs, Spellers, varied_batches
+from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.job import BY_LENGTH, Job, Report
 from weft.tasks.pair_tables import PairConfig, PairData, check_same, read_pair_data
 from weft.tasks.preparation import learned_tokenizer
@@ -186,6 +187,10 @@ class Parallel(Prepared):
         if "test" not in self.parts:
             return 2 * self.seconds_of_evaluation  # the last one, and once more by length
         return self.seconds_of_evaluation + self._seconds_each[1] * len(self.parts["test"])
+
+    def held_out(self) -> HeldOut:
+        pairs = self.parts["validation"]
+        return HeldOut(self.loss, [pairs.batch([n], self.start) for n in some_of(len(pairs))])
 
     def job(self, sample: str | None = None) -> Job:
         device = torch.device(self.config.training.device)

@@ -1,0 +1,66 @@
+"""`--watch`: the softmax health of a model while it learns, at the start and at every evaluation.
+
+What is looked at are a few held-out inputs, always the same. Training does not notice: the weights, the modes of the
+modules and the random state are as they were, and what was found goes to a file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from weft.analysis import health_sentences, softmax_health
+from weft.checkpoints import RunDirectory
+from weft.checkpoints.files import write_text
+from weft.tasks.held_out import HeldOut
+
+Report = Callable[[dict[str, Any]], None]
+HEALTH_FILE = "health.jsonl"
+
+
+class Watch:
+    """Looks at the model when it is asked to, tells `report`, and writes a line for each step into health.jsonl."""
+
+    def __init__(self, run: RunDirectory, held_out: Callable[[], HeldOut], report: Report) -> None:
+        self.path, self.report = run.path / HEALTH_FILE, report
+        self._held_out = held_out
+        self._inputs: HeldOut | None = None
+
+    def __call__(self, model: nn.Module, step: int) -> None:
+        self._inputs = self._held_out() if self._inputs is None else self._inputs
+        layers = softmax_health(self._inputs.looks(model))
+        told = {"step": step, "sentences": health_sentences(layers), "layers": [rounded(x.to_dict()) for x in layers]}
+        self._write(step, told)
+        self.report({"event": "health", **told})
+
+    def _write(self, step: int, told: dict[str, Any]) -> None:
+        """Steps that are done again after a kill stand there once: later lines are cut off first."""
+        before = [line for line in _whole_lines(self.path) if json.loads(line)["step"] < step]
+        write_text(self.path, "".join(f"{line}\n" for line in [*before, json.dumps(told)]))
+
+
+def _whole_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+
+
+def was_watched(run: RunDirectory) -> bool:
+    """Whether it was, when it began: one that is resumed goes on with it."""
+    return (run.path / HEALTH_FILE).exists()
+
+
+def nothing_to_watch(kind: str) -> dict[str, Any]:
+    """What is told of a model in which nothing looks at anything."""
+    return {"event": "health", "without": f"there is no attention in {kind}, and nothing to watch"}
+
+
+def rounded(table: Any) -> Any:
+    """Numbers to six digits: a file that people read, and compare."""
+    if isinstance(table, dict):
+        return {name: rounded(value) for name, value in table.items()}
+    if isinstance(table, list):
+        return [rounded(value) for value in table]
+    return float(f"{table:.6g}") if isinstance(table, float) else table
