@@ -131,6 +131,13 @@ def test_the_commands_are_exact(book):
     assert "weft runs --report &#x27;x&amp;y" in shown
 
 
+def test_a_run_that_was_watched(tmp_path):
+    (tmp_path / "a.txt").write_text(text(1500))
+    here(*train_words("a.txt", "run", 4, "--watch", *sets("training.evaluate_every=2")), cwd=tmp_path)
+    shown = part(page_of(tmp_path / "run"), "inside")
+    assert "Entropy of each layer while it learned" in shown and shown.count("<polyline") == 2
+
+
 # -- the other tasks --------------------------------------------------------------------------
 
 

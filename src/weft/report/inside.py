@@ -11,7 +11,8 @@ import torch
 from weft.analysis import capture
 from weft.analysis.softmax_health import LayerHealth, health_sentences, softmax_health
 from weft.analysis.view import AttentionView
-from weft.pages import table
+from weft.pages import Line, beside, figure, line_chart, table
+from weft.pages.charts import HALF
 from weft.pages.png import png_pixels
 from weft.report.attention import Section, attention_section
 from weft.report.run_files import RunFiles
@@ -48,9 +49,26 @@ def inside(files: RunFiles) -> Section:
     shown = "".join(
         f"<h3>{html.escape(view.title)}</h3>\n{section.html}\n" for view, section in zip(views, sections, strict=True)
     )
-    told = _health(softmax_health(looks))
+    told = _health(softmax_health(looks)) + _watched(files)
     more = f'<p class="soft">For any other input: <code>weft attention {_path(files)} INPUT</code></p>\n'
     return Section(told + shown + more, sections[0].style, sections[0].script)
+
+
+def _watched(files: RunFiles) -> str:
+    """Of a run that was watched while it learned: the entropy of each layer, over steps."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for look in files.health:
+        for layer in look.get("layers", []):
+            values = [head["relative_entropy"] for head in layer.get("heads", [])]
+            if values:
+                lines.setdefault(layer["name"], []).append((float(look["step"]), sum(values) / len(values)))
+    if not lines:
+        return ""
+    title = "Entropy of each layer while it learned, of the largest possible"
+    drawn = [Line(name, points, dots=True) for name, points in lines.items()]
+    picture = line_chart(drawn, across="steps", up="entropy", zero=True, size=HALF)
+    rows = [(name, int(step), value) for name, points in lines.items() for step, value in points]
+    return beside(figure(title, picture, ("layer", "step", "entropy"), rows))
 
 
 def _path(files: RunFiles) -> str:

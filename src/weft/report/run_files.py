@@ -16,6 +16,7 @@ from weft.tasks.job import BY_LENGTH, TEST_FILE, metrics_of
 from weft.tasks.recording import PLAN_FILE, SAMPLE_FILE
 from weft.tasks.run import Run
 from weft.tasks.showing import EXAMPLES_FILE
+from weft.tasks.watching import HEALTH_FILE
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class RunFiles:
     steps       the log, a line for each step; `checks` are those at which something was measured
     examples    what it does, and what its data are like
     sample      what it wrote on request before and after training
+    health      of its softmax, if it was watched while it learned
     """
 
     path: Path
@@ -45,6 +47,7 @@ class RunFiles:
     examples: dict[str, Any] = field(default_factory=dict)
     sample: dict[str, str] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
+    health: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: str | Path) -> RunFiles:
@@ -64,6 +67,7 @@ class RunFiles:
             _json(run, EXAMPLES_FILE),
             _json(run, SAMPLE_FILE),
             _json(run, "environment.json"),
+            read_lines(run.path / HEALTH_FILE),
         )
 
     @property
