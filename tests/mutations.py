@@ -90,6 +90,8 @@ TESTS = {
     "reach": ["tests/analysis/test_reach.py"],
     "depth": ["tests/analysis/test_depth_flow.py"],
     "watch": ["tests/training/test_watch.py"],
+    "reported": ["tests/report/test_training_report.py"],
+    "page kit": ["tests/pages"],
 }
 
 
@@ -137,6 +139,7 @@ recurring, vectors, cutting, bagging, counting = (
 )
 mapping = partial(grouped, "mapping")
 paging = partial(grouped, "paging")
+reporting = partial(grouped, "reporting")
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -535,6 +538,16 @@ MUTANTS = [
     inside("a step stands twice", "tasks/watching.py", 'if json.loads(line)["step"] < step]', "]", "watch"),
     inside("modules stay at rest", "tasks/held_out.py", "            module.training = mode\n", "            pass\n", "watch"),
     inside("random numbers are used up", "tasks/held_out.py", "with torch.random.fork_rng(devices=[]):", "if True:", "watch"),
+    reporting("a broken part ends it", "report/training.py", "    except Exception as error:\n        log.warning(\"the part", "    except ZeroDivisionError as error:\n        log.warning(\"the part", "reported"),
+    reporting("no page ends a training", "report/training.py", "    except Exception as error:\n        log.warning(\"there is no", "    except ZeroDivisionError as error:\n        log.warning(\"there is no", "reported"),
+    reporting("examples of old weights stay", "report/training.py", "or not is_current(opened, known)", "or False", "reported"),
+    reporting("a label is believed", "pages/heat.py", "<th scope=\"row\">{html.escape(name)}</th>", "<th scope=\"row\">{name}</th>", "reported"),
+    reporting("a step taken twice counts twice", "report/run_files.py", "        each = {line[\"step\"]: line.get(\"seconds\", 0.0) for line in self.timing}\n", "        each: dict[int, float] = {}\n        for line in self.timing:\n            each[line[\"step\"]] = each.get(line[\"step\"], 0.0) + line.get(\"seconds\", 0.0)\n", "reported"),
+    reporting("the plan is forgotten", "tasks/flow.py", "        recording.begin(run, reasons_of(request, prepared))\n", "        pass\n", "reported"),
+    reporting("Python writes none", "./door.py", "        write_report(run.directory.path)\n", "        pass\n", "reported"),
+    reporting("a gap is drawn over", "pages/charts.py", "        elif found[-1]:\n            found.append([])\n", "", "page kit"),
+    reporting("cells are believed", "pages/tables.py", 'return html.escape("" if value is None else str(value))', 'return "" if value is None else str(value)', "page kit"),
+    reporting("up is down", "pages/charts.py", "TOP + tall * (1 - self.up.place(y))", "TOP + tall * self.up.place(y)", "page kit"),
 ]  # fmt: skip
 
 

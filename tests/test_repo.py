@@ -19,7 +19,7 @@ RANKS = [
     {"training", "generation", "analysis"},
     {"tasks"},
     {"compare", "report", "theory"},
-    {"cli", "web"},
+    {"cli", "web", "door"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 OUTSIDE = {"__init__", "__main__"}

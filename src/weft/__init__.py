@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from weft.blocks.attention import AttentionConfig as AttentionConfig
     from weft.blocks.attention import Mask as Mask
     from weft.blocks.attention import attention as attention
+    from weft.door import train as train
     from weft.errors import WeftError as WeftError
     from weft.tasks import Run as Run
     from weft.tasks import load as load
-    from weft.tasks import train as train
 
 __version__ = "0.1.0"
 
@@ -28,7 +28,7 @@ _HOME = {
     "attention": "weft.blocks.attention",
     "capture": "weft.analysis.capturing",
     "load": "weft.tasks",
-    "train": "weft.tasks",
+    "train": "weft.door",
 }
 
 __all__ = ["AttentionConfig", "Mask", "Run", "WeftError", "attention", "capture", "load", "train"]

@@ -13,6 +13,7 @@ ESCAPED = "a&lt;i&gt;&amp;&quot;b"
 def test_axes_have_round_numbers_around_all_values():
     assert axes.ticks([0, 97]) == [0, 25, 50, 75, 100]
     assert axes.ticks([2.31, 2.44]) == [2.3, 2.35, 2.4, 2.45]
+    assert axes.ticks([0.0, 0.0]) == [0, 0.25, 0.5, 0.75, 1]
     for values in ([5.0], [0.0, 0.0], [2.0, 2.0001], [1e-9, 2e-9], [-3, 1e6]):
         found = axes.ticks(values)
         assert found[0] <= min(values) and found[-1] >= max(values) and 2 <= len(found) <= 9

@@ -87,6 +87,15 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON: {error}") from None
 
 
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a log of JSON; one that is half written does not count, and no file is no lines."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return []
+    return [json.loads(line) for line in text.split("\n")[:-1] if line.startswith("{") and line.endswith("}")]
+
+
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file; they may lie in the file itself until they are touched."""
     read_header(path)

@@ -125,6 +125,14 @@ def run_status(path: str | Path) -> RunStatus:
     return RunStatus(path, state, task=task, step=step, steps=steps, best=_finite(progress.get("best")), **on_disk)
 
 
+def newest_progress(path: str | Path) -> dict[str, Any]:
+    """How far the newest checkpoint with a sound state came and how good it was; empty if there is none."""
+    try:
+        return _newest(Path(path) / "checkpoints")[1]
+    except _UnreadableError:
+        return {}
+
+
 def is_locked(path: Path) -> bool:
     """Whether a process is at work in this run.
 

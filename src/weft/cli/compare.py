@@ -177,10 +177,9 @@ def _telling(reporter: Any) -> Any:
 
 def _write_report(row: dict[str, Any]) -> None:
     """The page of one run, as `weft train` leaves it."""
-    from weft.checkpoints import RunDirectory
-    from weft.report import training_report
+    from weft.report import write_report
 
-    RunDirectory(row["run"]).write_file("report.html", training_report(Path(row["run"])))
+    write_report(row["run"])
 
 
 # -- the end ----------------------------------------------------------------------------------

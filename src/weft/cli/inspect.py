@@ -104,7 +104,7 @@ def _draw(path: Path, name: str, told: Told) -> None:
 
         write_curves(path, name, told["curves"])
     else:
-        from weft.report.inside import write_inside
+        from weft.report.inside_picture import write_inside
 
         write_inside(told, path)
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from weft.cli.wording import plan_lines
+from weft.report.wording import plan_lines
 from weft.tasks.environment import memory_in_use
 
 TEXT_COLUMNS = ("{task.description}", "{task.fields[speed]:.1f} M characters/s")

@@ -28,14 +28,22 @@ def runs(
         str | None, typer.Option(metavar="RUN", help="Remove this run: its directory, or its name in FOLDER.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
+    report: Annotated[str | None, typer.Option(metavar="RUN", help="Make the report.html of this run (again).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """List the runs and how they stand, or remove one.
+    """List the runs and how they stand, remove one, or make its report again.
 
     Example:  weft runs --remove runs/generate-book-1
+
+    Example:  weft runs --report runs/generate-book-1
     """
+    if remove is not None and report is not None:
+        raise ConfigError("--remove and --report together", expected="one of them")
     if remove is not None:
         remove_one(remove, folder, yes=yes, as_json=as_json)
+        return
+    if report is not None:
+        report_one(report, folder, as_json=as_json)
         return
     if yes:
         raise ConfigError("--yes without --remove", expected="--remove RUN --yes")
@@ -79,10 +87,21 @@ def remove_one(run: str, folder: str, *, yes: bool, as_json: bool) -> None:
         typer.echo(f"Removed {shown(str(path))}: {megabytes(status.size)} are free again.")
 
 
-def _meant(run: str, folder: str) -> Path:
+def report_one(run: str, folder: str, *, as_json: bool) -> None:
+    """Make the page of a run from its files; runs of earlier versions get one too."""
+    path = _meant(run, folder, "--report")
+    from weft.report import write_report
+
+    made = write_report(path)
+    if made is None:
+        raise DataError(f"no report of {path} can be made", advice="--debug tells why")
+    typer.echo(json.dumps({"report": str(made)}) if as_json else f"Made {shown(str(made))}")
+
+
+def _meant(run: str, folder: str, option: str = "--remove") -> Path:
     """A path as given, or a name from the list; never a guess between two."""
     if not run:
-        raise ConfigError("--remove was given nothing", expected="--remove RUN")
+        raise ConfigError(f"{option} was given nothing", expected=f"{option} RUN")
     given, listed = Path(run), Path(folder) / run
     is_name = run not in (".", "..") and os.path.basename(run) == run
     if is_name and os.path.lexists(listed) and os.path.abspath(given) != os.path.abspath(listed):

@@ -127,7 +127,7 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(metrics))
         return
-    from weft.cli.wording import measured
+    from weft.report.wording import measured
 
     for line in measured(opened.task, metrics):
         typer.echo(line)
@@ -159,9 +159,9 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     if outcome.stopped_by == "signal":
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
-    from weft.cli.wording import next_words, overfitted, result
     from weft.models import ModelConfig
-    from weft.report import training_report
+    from weft.report import write_report
+    from weft.report.wording import next_words, overfitted, result
     from weft.tasks.job import final_metrics
     from weft.tasks.purpose import can_be_exported, use_of
 
@@ -169,7 +169,7 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     task = config["task"]
 
     metrics = final_metrics(run, outcome)
-    run.write_file("report.html", training_report(run.path))
+    write_report(run.path)
     event = {
         "event": "done",
         "run": str(run.path),

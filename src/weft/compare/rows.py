@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoints.files import read_lines
 from weft.checkpoints.status import run_status
 from weft.compare.child import read_outcome
 from weft.compare.orders import Order
@@ -71,20 +71,11 @@ def best_of(rows: Sequence[Row], metric: str) -> str | None:
 
 def curve_of(run: Path, measure: str = "validation_loss") -> list[tuple[int, float, float]]:
     """(step, seconds of training until then, the measure of what is held out) of every evaluation of a run."""
-    seconds = {line["step"]: line.get("seconds", 0.0) for line in _lines(run / "timing.jsonl")}
+    seconds = {line["step"]: line.get("seconds", 0.0) for line in read_lines(run / "timing.jsonl")}
     points, spent, last = [], 0.0, 0
-    for line in _lines(run / "metrics.jsonl"):
+    for line in read_lines(run / "metrics.jsonl"):
         spent += sum(seconds.get(step, 0.0) for step in range(last + 1, line["step"] + 1))
         last = line["step"]
         if line.get(measure) is not None:  # a loss may be infinite
             points.append((last, round(spent, 3), line[measure]))
     return points
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a log; of a step that was taken twice, the later one counts."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError:
-        return []
-    return [json.loads(line) for line in text.split("\n")[:-1] if line.startswith("{") and line.endswith("}")]

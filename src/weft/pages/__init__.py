@@ -2,7 +2,22 @@
 
 from weft.pages.charts import Bar, Dot, Line, bars, dot_chart, key, line_chart
 from weft.pages.figures import beside, figure
+from weft.pages.heat import heat_table
 from weft.pages.shell import page
 from weft.pages.tables import Html, table
 
-__all__ = ["Bar", "Dot", "Html", "Line", "bars", "beside", "dot_chart", "figure", "key", "line_chart", "page", "table"]
+__all__ = [
+    "Bar",
+    "Dot",
+    "Html",
+    "Line",
+    "bars",
+    "beside",
+    "dot_chart",
+    "figure",
+    "heat_table",
+    "key",
+    "line_chart",
+    "page",
+    "table",
+]

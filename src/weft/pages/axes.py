@@ -10,6 +10,8 @@ from collections.abc import Sequence
 def span(values: Sequence[float]) -> tuple[float, float]:
     """The least and the most, at least two percent apart: less looks like more than it is."""
     low, high = min(values), max(values)
+    if low == high == 0:
+        return 0.0, 1.0
     missing = max(0.02 * max(abs(low), abs(high)), 1e-6) - (high - low)
     return (low - missing / 2, high + missing / 2) if missing > 0 else (low, high)
 

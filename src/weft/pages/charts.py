@@ -209,6 +209,7 @@ class _Frame:
             grid += f'<text x="{x:.1f}" y="{height - BOTTOM + 16}" text-anchor="middle">{tick_text(value)}</text>'
         below, middle = html.escape(across), (LEFT + width - RIGHT) / 2
         grid += f'<text x="{middle:.0f}" y="{height - 6}" text-anchor="middle">{below}</text>'
-        grid += f'<text x="4" y="{LETTER}">{html.escape(up)}</text>'
+        if width >= WIDE[0]:  # a small one stands below its title
+            grid += f'<text x="4" y="{LETTER}">{html.escape(up)}</text>'
         label = html.escape(told)
         return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{grid}{drawn}</svg>'

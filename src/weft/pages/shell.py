@@ -18,11 +18,14 @@ td, th { padding: .2rem .9rem .2rem 0; text-align: left; vertical-align: top; ov
 th { font-weight: 600; border-bottom: 1px solid var(--grid); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 th { vertical-align: bottom; }
-.best td { font-weight: 600; } svg.bar { width: 100%; max-width: 32rem; }
+.best td { font-weight: 600; } svg.bar { width: 100%; max-width: 27rem; }
 ul.key { list-style: none; padding: 0; margin: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
 ul.key svg { width: 28px; height: 12px; margin-right: .4rem; }
-.beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 0 2rem; }
+.beside { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(22rem, 100%), 1fr)); gap: 0 2rem; }
 .beside > * { min-width: 0; }
+.heat td { text-align: center; font-variant-numeric: tabular-nums; padding: .2rem .5rem;
+background: color-mix(in srgb, var(--accent) calc(var(--heat, 0) * 50%), transparent); }
+.heat th { border: 0; padding: .2rem .6rem .2rem 0; } .heat thead th { text-align: center; padding: .2rem .5rem; }
 .wide { overflow-x: auto; } summary { cursor: pointer; } figure { margin: 1rem 0; }
 a.skip { position: absolute; left: -99rem; } a.skip:focus { position: static; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }

@@ -1,104 +1,99 @@
-"""What `weft inspect` finds inside a model as one picture, drawn by matplotlib: heads, reach, gradients."""
+"""Inside the model: what its heads look at for a few inputs, and how healthy their softmax is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import html
 from typing import Any
 
 import numpy as np
+import torch
 
-from weft.checkpoints.files import write_whole
-from weft.errors import UnsupportedError
+from weft.analysis import capture
+from weft.analysis.softmax_health import LayerHealth, health_sentences, softmax_health
+from weft.analysis.view import AttentionView
+from weft.pages import Line, beside, figure, line_chart, table
+from weft.pages.charts import HALF
+from weft.pages.png import png_pixels
+from weft.report.attention import Section, attention_section
+from weft.report.run_files import RunFiles
+from weft.tasks.looking import has_attention, view_of
+from weft.tasks.run import Run
 
-MEASURES = (
-    ("relative_entropy", "entropy, of the largest possible"),
-    ("largest", "largest weight"),
-    ("saturated", "saturated rows"),
-)
-MOST_PICTURES = 12  # grids of a reach that are drawn
-
-
-def write_inside(told: Mapping[str, Any], path: Path) -> None:
-    """The sections that are there, one below the other."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError("pictures need matplotlib", advice="pip install 'weft[plots]'") from None
-    drawn = [(name, draw) for name, draw in (("health", _health), ("reach", _reach), ("flow", _flow)) if name in told]
-    figure = Figure(figsize=(11, 4.2 * len(drawn)), layout="constrained", dpi=110)
-    parts: Any = figure.subfigures(len(drawn), 1, squeeze=False)
-    for part, (name, draw) in zip(parts[:, 0], drawn, strict=True):
-        draw(part, told[name])
-    with mpl.rc_context({"svg.hashsalt": "weft"}):
-        kind = path.suffix.removeprefix(".")
-        dateless = {"Date": None} if kind == "svg" else {"Software": None}
-        write_whole(path, lambda beside: figure.savefig(beside, format=kind, metadata=dateless))
+LARGEST = 60_000_000  # parameters; above, looking takes more than a few seconds
+SENTENCES = 6
+MEASURES = {
+    "relative_entropy": "entropy, of the largest possible",
+    "largest": "largest weight",
+    "saturated": "saturated rows",
+    "score_variance": "variance of scores",
+    "relative_gradient": "gradient that passes",
+}
 
 
-def _health(part: Any, told: Mapping[str, Any]) -> None:
-    """Layers from above, heads from the left, a panel for each number."""
-    layers = [layer for layer in told["layers"] if layer.get("heads")]
-    part.suptitle("Softmax health")
-    panels = part.subplots(1, len(MEASURES), squeeze=False)[0]
-    names = [f"{layer['part']} {layer['layer']}".strip() for layer in layers]
-    most = max((len(layer["heads"]) for layer in layers), default=1)
-    for panel, (key, title) in zip(panels, MEASURES, strict=True):
-        table = np.full((max(1, len(layers)), most), np.nan)
-        for row, layer in enumerate(layers):
-            table[row, : len(layer["heads"])] = [head[key] for head in layer["heads"]]
-        shown = panel.imshow(table, vmin=0, vmax=1, cmap="cividis", aspect="auto")
-        panel.set(title=title, xlabel="head", xticks=range(most), xticklabels=range(1, most + 1))
-        panel.set_yticks(range(len(names)), names, fontsize="small")
-    part.colorbar(shown, ax=panels)
+def inside(files: RunFiles) -> Section:
+    """Empty for a model without attention, for one that is large, and where there is no input to look at."""
+    inputs, config = files.examples.get("inside") or [], files.run.model_config
+    if not inputs or not has_attention(config):
+        return Section("", "", "")
+    if sum(p.numel() for p in config.skeleton().parameters()) > LARGEST:
+        return Section(
+            f"<p>It is too large to be looked into here: <code>weft attention {_path(files)} INPUT</code></p>", "", ""
+        )
+    views, looks = [], []
+    with torch.random.fork_rng(devices=[]):
+        for given in inputs:
+            with capture(files.run.model) as maps:
+                views.append(_view(files.run, given))
+            looks.append(dict(maps))
+    sections = [attention_section(view, f"inside-{n}", level=4) for n, view in enumerate(views, 1)]
+    shown = "".join(
+        f"<h3>{html.escape(view.title)}</h3>\n{section.html}\n" for view, section in zip(views, sections, strict=True)
+    )
+    told = _health(softmax_health(looks)) + _watched(files)
+    more = f'<p class="soft">For any other input: <code>weft attention {_path(files)} INPUT</code></p>\n'
+    return Section(told + shown + more, sections[0].style, sections[0].script)
 
 
-def _reach(part: Any, told: Mapping[str, Any]) -> None:
-    """Rows are layers, columns positions; of a picture, a grid for each layer."""
-    table = np.array([[int(cell) for cell in row] for row in told["predicted"]])
-    part.suptitle(f"What position {told['position']} can see after each layer")
-    own = told["sources"] + told["position"]
-    if told["grid"] is None:
-        panel = part.subplots()
-        panel.imshow(table, vmin=0, vmax=1, cmap="Blues", aspect="auto", interpolation="nearest")
-        panel.axvline(own, color="darkorange", linewidth=1)
-        if told["sources"]:
-            panel.axvline(told["sources"] - 0.5, color="black", linewidth=1)
-        panel.set(xlabel="input: source, then what is written" if told["sources"] else "input", ylabel="after layer")
-        panel.set_yticks(range(len(table)), _counted(told), fontsize="small")
-        return
-    rows, columns = told["grid"]
-    before, count = table.shape[1] - rows * columns, min(len(table), MOST_PICTURES)
-    across = min(count, 4)
-    panels = part.subplots(-(-count // across), across, squeeze=False).ravel()
-    for panel in panels:
-        panel.axis("off")
-    for panel, row, title in zip(panels, table, _counted(told), strict=False):
-        panel.imshow(row[before:].reshape(rows, columns), vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
-        if own >= before:
-            panel.plot((own - before) % columns, (own - before) // columns, "o", color="darkorange", markersize=4)
-        panel.set_title(title, fontsize="small")
+def _watched(files: RunFiles) -> str:
+    """Of a run that was watched while it learned: the entropy of each layer, over steps."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for look in files.health:
+        for layer in look.get("layers", []):
+            values = [head["relative_entropy"] for head in layer.get("heads", [])]
+            if values:
+                lines.setdefault(layer["name"], []).append((float(look["step"]), sum(values) / len(values)))
+    if not lines:
+        return ""
+    title = "Entropy of each layer while it learned, of the largest possible"
+    drawn = [Line(name, points, dots=True) for name, points in lines.items()]
+    picture = line_chart(drawn, across="steps", up="entropy", zero=True, size=HALF)
+    rows = [(name, int(step), value) for name, points in lines.items() for step, value in points]
+    return beside(figure(title, picture, ("layer", "step", "entropy"), rows))
 
 
-def _counted(told: Mapping[str, Any]) -> list[str]:
-    return [f"{name}: {count:,}" for name, count in zip(told["layers"], told["seen"], strict=True)]
+def _path(files: RunFiles) -> str:
+    return html.escape(str(files.path))
 
 
-def _flow(part: Any, told: Mapping[str, Any]) -> None:
-    """Depth, and beside it distance where there is any."""
-    norm = f", {told['norm']}-norm" if told["norm"] else ""
-    part.suptitle(f"Gradient of the loss on held-out input{norm}")
-    panels = part.subplots(1, 2 if told.get("distance") else 1, squeeze=False)[0]
-    for when, style in (("now", "-o"), ("start", "--s")):
-        for flow in told[when]:
-            stack = flow["layers"][0]["part"]
-            if any(flow["stream"]):
-                label = f"{stack} {when}".strip() if when == "now" else f"{stack} at the start".strip()
-                panels[0].plot(range(1, len(flow["stream"]) + 1), flow["stream"], style, label=label, markersize=4)
-    panels[0].set(xlabel="before layer (the last: after all)", ylabel="norm at the stream", yscale="log")
-    panels[0].xaxis.get_major_locator().set_params(integer=True)
-    panels[0].legend(fontsize="small")
-    if told.get("distance"):
-        panels[1].plot(range(len(told["distance"])), [max(value, 1e-20) for value in told["distance"]])
-        panels[1].set(xlabel="tokens before", ylabel="relative to the largest", yscale="log")
+def _view(run: Run, given: list[str]) -> AttentionView:
+    """Of a text, of two, or of a picture that is written down as a PNG."""
+    if given[0].startswith("data:image/png"):
+        pixels, width, height, channels = png_pixels(given[0])
+        return view_of(run, np.frombuffer(bytearray(pixels), dtype=np.uint8).reshape(height, width, channels))
+    return view_of(run, given[0], pair=given[1] if len(given) > 1 else None)
+
+
+def _health(layers: list[LayerHealth]) -> str:
+    """What stands out in sentences, and all numbers behind them."""
+    told = "".join(f"<li>{html.escape(text)}</li>" for text in health_sentences(layers, SENTENCES))
+    rows: list[tuple[Any, ...]] = [
+        (layer.place.head(number), *(float(getattr(head, name)) for name in MEASURES))
+        for layer in layers
+        for number, head in enumerate(layer.heads, 1)
+    ]
+    if not rows:
+        return ""
+    numbers = table(("head", *MEASURES.values()), rows, caption="Softmax health of every head, on the inputs below")
+    return (
+        f"<h3>Health of its softmax</h3>\n<ul>{told}</ul>\n<details><summary>All heads</summary>{numbers}</details>\n"
+    )

@@ -15,6 +15,7 @@ from weft.tasks.environment import usual_threads
 from weft.tasks.held_out import has_attention
 from weft.tasks.job import NO_FURTHER, Further, Job, Report, new_run, train_job
 from weft.tasks.preparation import check_model
+from weft.tasks.recording import Recording, reasons_of
 from weft.tasks.request import Request
 from weft.tasks.run import load
 from weft.tasks.settings import read_settings
@@ -27,14 +28,17 @@ from weft.training import Outcome, Ranks, ranks_from_environment
 
 def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, Outcome | None]:
     """Plan, write the run directory, train. `report` is told each event; a dry run gives (None, None)."""
-    prepared, start, ranks = prepare_task(request, report)
+    recording = Recording(report)
+    prepared, start, ranks = prepare_task(request, recording)
     if request.dry_run:
         return None, None
     job = prepared.job(request.sample)
     check_model(prepared.config.model, prepared.tokenizer, "the plan", prepared.source_tokenizer)
     run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
-    job = watched(job, prepared, run, ranks, report) if request.watch else job
-    return run, train_job(run, job, ranks, report, request=request, start=start)
+    if ranks.is_first:
+        recording.begin(run, reasons_of(request, prepared))
+    job = watched(job, prepared, run, ranks, recording) if request.watch else job
+    return run, train_job(run, job, ranks, recording, request=request, start=start)
 
 
 def watched(job: Job, prepared: Prepared, run: RunDirectory, ranks: Ranks, report: Report) -> Job:

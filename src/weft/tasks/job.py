@@ -7,9 +7,9 @@ directory, the clock, the processes and the best weights happens here, once for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -237,12 +237,17 @@ def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
 
     None is an infinite loss: something came that the model calls impossible.
     """
-    progress = outcome.progress
-    found = {**_plain(progress.best_metrics), "validation_loss": progress.best, "measured_on": "validation"}
+    return metrics_of(run, asdict(outcome.progress))
+
+
+def metrics_of(run: RunDirectory, progress: Mapping[str, Any]) -> dict[str, Any]:
+    """The same from the progress that a checkpoint has."""
+    best = progress["best"]
+    found = {**_plain(progress["best_metrics"]), "validation_loss": best, "measured_on": "validation"}
     found.pop("loss", None)
     if (run.path / TEST_FILE).exists():
         test = read_json(run.path / TEST_FILE)
-        if test.pop("step") == progress.best_step:  # else it is of weights that were best before
+        if test.pop("step") == progress["best_step"]:  # else it is of weights that were best before
             found |= {**test, "measured_on": "test"}
     if found["measured_on"] == "validation" and (run.path / BY_LENGTH).exists():
         found["by_length"] = read_json(run.path / BY_LENGTH)

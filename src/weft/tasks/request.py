@@ -66,6 +66,7 @@ class Request:
     recipe: Recipe = NO_RECIPE
     changes: dict[str, Any] = field(default_factory=dict)
     dry_run: bool = False
+    task_is_told: bool = False  # from the data: nobody named it
     watch: bool = False
     started: float = field(default_factory=time.perf_counter)
 
@@ -174,7 +175,8 @@ def make_request(
     said = {key: value for key, value in changes.items() if key not in _LIFTED}
     columns = {*asked, *(key.removeprefix("data.") for key in (*recipe.settings, *said))}
     named = task or recipe.task or task_of(asked["data"], columns)
-    return Request(**asked, task=named, recipe=recipe.without(*_LIFTED), changes=said)
+    told = task is None and recipe.task is None
+    return Request(**asked, task=named, recipe=recipe.without(*_LIFTED), changes=said, task_is_told=told)
 
 
 def _without_replaced(recipe: Recipe, given: Mapping[str, Any]) -> Recipe:

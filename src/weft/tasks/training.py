@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 
 
 Given = Any  # a path, several, texts, tuples of a text and its label or target, arrays and labels, or a data frame
-OPTIONS = tuple(Request.__dataclass_fields__.keys() - {"data", "task", "recipe", "changes", "started", "dry_run"})
+OPTIONS = tuple(
+    Request.__dataclass_fields__.keys() - {"data", "task", "recipe", "changes", "started", "dry_run", "task_is_told"}
+)
 
 
 def train(
