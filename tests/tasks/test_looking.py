@@ -11,7 +11,7 @@ from weft.analysis import attention_maps
 from weft.analysis.view import AttentionView
 from weft.blocks.attention import Grid
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.tasks.looking import has_attention
+from weft.tasks.purpose import has_attention
 from weft.tasks.run import Run, load
 
 INPUTS = {

@@ -71,7 +71,7 @@ def _health(found: Inspected, given: str | None) -> dict[str, Any]:
 def _short_health(found: Inspected) -> dict[str, Any] | None:
     """A few sentences, if there is anything to say without being asked; what is not known is left out."""
     from weft.tasks.inside import health_of
-    from weft.tasks.looking import has_attention
+    from weft.tasks.purpose import has_attention
 
     if found.run is None or found.run.is_imported or not has_attention(found.config):
         return None

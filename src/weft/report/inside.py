@@ -16,7 +16,8 @@ from weft.pages.charts import HALF
 from weft.pages.png import png_pixels
 from weft.report.attention import Section, attention_section
 from weft.report.run_files import RunFiles
-from weft.tasks.looking import has_attention, view_of
+from weft.tasks.looking import view_of
+from weft.tasks.purpose import has_attention
 from weft.tasks.run import Run
 
 LARGEST = 60_000_000  # parameters; above, looking takes more than a few seconds

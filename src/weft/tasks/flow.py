@@ -12,9 +12,9 @@ from weft.errors import DataError
 from weft.models import preset
 from weft.models.attention_fits import sees_everything
 from weft.tasks.environment import usual_threads
-from weft.tasks.held_out import has_attention
 from weft.tasks.job import NO_FURTHER, Further, Job, Report, new_run, train_job
 from weft.tasks.preparation import check_model
+from weft.tasks.purpose import has_attention
 from weft.tasks.recording import Recording, reasons_of
 from weft.tasks.request import Request
 from weft.tasks.run import load
@@ -46,7 +46,7 @@ def watched(job: Job, prepared: Prepared, run: RunDirectory, ranks: Ranks, repor
     model, training = job.config.model, job.config.training
     if not ranks.is_first:
         return job
-    if job.find is not None or not has_attention(model.skeleton()):
+    if job.find is not None or not has_attention(model):
         report(nothing_to_watch(model.kind))
         return job
     if training.sharded and ranks.world > 1:

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from weft.analysis import AttentionMap, capture
-from weft.analysis.capturing import attentions
 from weft.data import TokenFile
 from weft.objectives import causal_loss
 
@@ -49,11 +48,6 @@ def windows_of(tokens: TokenFile, length: int) -> HeldOut:
 def some_of(count: int, wanted: int = SOME) -> list[int]:
     """So many numbers below `count`, as far from each other as they can be."""
     return sorted(set(np.linspace(0, count - 1, min(wanted, count)).astype(int).tolist()))
-
-
-def has_attention(model: nn.Module) -> bool:
-    """Whether anything in it looks at anything."""
-    return bool(attentions(model))
 
 
 @contextmanager

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.analysis.capturing import attentions
 from weft.analysis.maps import HAVE_IT
 from weft.analysis.view import AttentionView
 from weft.errors import DataError, UnsupportedError
 from weft.images.formats import has_picture_name
-from weft.models import BERTConfig, ModelConfig, PairModelConfig
+from weft.models import BERTConfig, PairModelConfig
 from weft.models.pictures import PictureConfig
-from weft.tasks.purpose import manner
+from weft.tasks.purpose import has_attention, manner
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -56,11 +55,6 @@ def check_has_attention(run: Run) -> None:
         raise UnsupportedError(
             f"{run.directory.path} is a {run.model_config.kind}: it has no attention to look at", expected=HAVE_IT
         )
-
-
-def has_attention(config: ModelConfig) -> bool:
-    """Whether a model with these settings looks at anything; those that count or have word vectors do not."""
-    return config.learned_in_steps and bool(attentions(config.skeleton()))
 
 
 def _text(run: Run, given: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.analysis.capturing import attentions
 from weft.errors import UnsupportedError
 from weft.models import LanguageConfig, ModelConfig, PairModelConfig, Word2VecConfig, layout_for
 from weft.models.bert import MaskedConfig
@@ -65,3 +66,8 @@ def can_be_exported(config: ModelConfig) -> bool:
     except UnsupportedError:
         return False
     return True
+
+
+def has_attention(config: ModelConfig) -> bool:
+    """Whether a model with these settings looks at anything; those that count or have word vectors do not."""
+    return config.learned_in_steps and bool(attentions(config.skeleton()))
