@@ -160,7 +160,7 @@ def _tell_memory(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 
 def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
     steps = found.steps or 1000
-    if not found.config.learned_in_steps or not told["memory"]["fits"]:
+    if _own_loop(found) or not told["memory"]["fits"]:
         return {"step": None, "parts": {}, "steps": steps, "training": None, "bottleneck": None, "smaller": None}
     from weft.cost.estimate import seconds_of
     from weft.cost.seconds import Clock
@@ -188,8 +188,8 @@ def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
 def _tell_seconds(found: Inspected, told: Told, columns: int) -> Iterator[str]:
     seconds = told["seconds"]
     if seconds["step"] is None:
-        why = "it counts, once" if not found.config.learned_in_steps else "a step does not fit here"
-        yield from _wrapped(f"No seconds of a step: {why}.", columns)
+        why = "it learns in a loop of its own, which `weft train --dry-run` plans with your data"
+        yield from _wrapped(f"No seconds of a step: {why if _own_loop(found) else 'it does not fit here'}.", columns)
         return
     yield f"About {_clock(seconds['step'])} for a training step here"
     yield from _table(
@@ -260,6 +260,13 @@ def _clock(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {word}"
     return f"{seconds:.3g} seconds" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def _own_loop(found: Inspected) -> bool:
+    """Whether it counts, or learns word by word: there are no steps of torch to be timed."""
+    from weft.models import Word2VecConfig
+
+    return not found.config.learned_in_steps or isinstance(found.config, Word2VecConfig)
 
 
 def _is_picture(found: Inspected) -> bool:
