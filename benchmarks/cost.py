@@ -3,8 +3,8 @@
     python benchmarks/cost.py [flops] [memory] [seconds]
 
 One line each: `ours` is predicted, `peer` counted or measured, `ratio` predicted / measured (1 is right). Operations
-are counted by torch with the plain kernels; memory is the peak of a fresh process that does a few steps; seconds are the
-median of steps between which the prediction is made anew. Measure while nothing else runs.
+are counted by torch with the plain kernels; memory is the peak of a fresh process that does a few steps; seconds are
+the median of steps between which the prediction is made anew. Measure while nothing else runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from cost_setup import FAMILIES, counted, numbers, small, usual_length
-
 from weft.cost.estimate import memory_of, seconds_of
 from weft.cost.flops import walk
 from weft.cost.seconds import Clock

@@ -82,6 +82,9 @@ TESTS = {
     "vectors": ["tests/models/test_word2vec.py"],
     "vector files": ["tests/checkpoints/test_word_vector_file.py", "tests/cli/test_similar.py"],
     "embed": ["tests/training/test_embed.py", "-m", "not slow"],
+    "operations": ["tests/cost/test_flops.py"],
+    "estimates": ["tests/cost/test_estimate.py", "-m", "not slow"],
+    "inspecting": ["tests/cli/test_inspect.py"],
 }
 
 
@@ -123,8 +126,8 @@ def grouped(group: str, name: str, path: str, old: str, new: str, suite: str) ->
 reading, translating, looking, seeing = (
     partial(grouped, group) for group in ("reading", "translating", "looking", "seeing")
 )
-recurring, vectors, cutting, bagging, counting = (
-    partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
+recurring, vectors, cutting, bagging, counting, costs = (
+    partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting", "costs")
 )
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
@@ -490,6 +493,14 @@ MUTANTS = [
     vectors("sizes are not checked", "checkpoints/word_vector_file.py", 'if len(data) - begin < least:', 'if False:', "vector files"),
     vectors("words may come twice", "checkpoints/word_vector_file.py", 'if word in places:', 'if False:', "vector files"),
     vectors("text loses digits", "checkpoints/word_vector_file.py", '{value:.9g}', '{value:.6g}', "vector files"),
+    costs("the slope of the input is always asked for", "cost/rules.py", 'forward * (x.requires_grad + block.weight.requires_grad))\n\n\n@work_of.register(nn.Conv1d)', '2 * forward)\n\n\n@work_of.register(nn.Conv1d)', "operations"),
+    costs("a causal mask hides half, without the diagonal", "cost/rules.py", "(asking - 1) / (2 * answering)", "0.5", "operations"),
+    costs("tiles are computed once", "cost/rules.py", "pairs * (3 * width + 2 * values)", "2 * pairs * (width + values)", "operations"),
+    costs("a curve is a line", "cost/curves.py", "shares[0] ** (-1 / power)", "shares[0] ** -1", "operations"),
+    costs("memory is never given back", "cost/trace.py", "self.held -= size", "pass", "estimates"),
+    costs("tied weights are two", "cost/trace.py", "if id(p) not in made:", "if True:", "estimates"),
+    costs("a long loop is a short one", "cost/estimate.py", "share = (length - short) / (longer - short)", "share = 1.0", "estimates"),
+    costs("what does not fit is measured", "cli/inspect_cost.py", 'if _own_loop(found) or not told["memory"]["fits"]:', "if _own_loop(found):", "inspecting"),
 ]  # fmt: skip
 
 

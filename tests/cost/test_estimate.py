@@ -35,6 +35,7 @@ def test_tied_weights_count_once():
     tied, own = (GPTConfig(vocab_size=96, width=64, tied=t) for t in (True, False))
     assert "head" not in parameters_by_part(tied.skeleton())
     assert parameters_by_part(own.skeleton())["head"] == 96 * 64
+    assert trace(tied, batch=1, length=8).weights == 4 * sum(p.numel() for p in tied.skeleton().parameters())
     model = own.build()
     assert part_of("layers.0.attention.lookup", model.layers[0].attention.lookup) == "attention scores"
 

@@ -1,5 +1,7 @@
 """Operations by rules against operations counted in a real run: for every family and every kind of attention."""
 
+import itertools
+
 import pytest
 
 from cost_setup import FAMILIES, counted, small, usual_length
@@ -73,10 +75,10 @@ def test_parts_are_told_apart():
 
 
 def test_frozen_weights_have_no_slope_of_their_own():
-    from weft.cost.rules import work_of
-
     import torch
     from torch import nn
+
+    from weft.cost.rules import work_of
 
     x = torch.zeros(3, 8, requires_grad=True)
     free, fixed = nn.Linear(8, 4), nn.Linear(8, 4).requires_grad_(False)
@@ -109,10 +111,10 @@ def test_curves():
     config = small("gpt")
     lengths = over_lengths(config, batch=1, length=64)
     assert [point.length for point in lengths] == [16, 32, 64, 128, 256]
-    assert all(a.flops < b.flops and a.scores < b.scores for a, b in zip(lengths, lengths[1:], strict=False))
+    assert all(a.flops < b.flops and a.scores < b.scores for a, b in itertools.pairwise(lengths))
     widths = over_widths(config, batch=1, length=64)
     assert [point.width for point in widths] == [16, 32, 64, 128, 256]
-    assert all(a.parameters < b.parameters for a, b in zip(widths, widths[1:], strict=False))
+    assert all(a.parameters < b.parameters for a, b in itertools.pairwise(widths))
     assert wider(BagOfWordsConfig(vocab_size=9), 2.0) is None
     assert walk(NGramConfig(vocab_size=9), batch=1, length=9).total.total == 0
 

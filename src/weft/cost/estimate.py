@@ -23,7 +23,7 @@ from weft.models import (
     Word2VecConfig,
 )
 
-HEAP = 0.3  # what the C library holds besides what is in use: gaps that nothing fits into
+HEAP = 0.4  # what the C library holds besides what is in use: gaps that nothing fits into
 SHORT = (16, 48)  # tokens of texts on which a model that goes token by token is traced: what it needs is a line
 LARGE = 2e10  # multiplications that may be measured; of larger steps, a part of the batch is
 FLOAT = 4
