@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from training_setup import here, text, train_words, weft
+from training_setup import here, text, train_words
 from weft.models import ModelConfig, layout_for, preset
 from weft.models.presets import FAMILIES
 
@@ -44,8 +44,9 @@ def test_every_family(tmp_path, family):
 
 
 @pytest.mark.parametrize("columns", ["40", "100"])
-def test_words(tmp_path, columns):
-    out = weft("inspect", "gpt-tiny", *QUICK, "--curves", cwd=tmp_path, COLUMNS=columns).stdout
+def test_words(tmp_path, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    out = here("inspect", "gpt-tiny", *QUICK, "--curves", cwd=tmp_path).stdout
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= int(columns)
     whole = " ".join(out.split())
@@ -80,7 +81,13 @@ def test_a_hugging_face_folder(tmp_path):
     small = {"width": 16, "depth": 1, "attention.heads": 2, "vocab_size": 40, "max_length": 24}
     config = ModelConfig.pick({"kind": family, **fields}).override(small)
     (tmp_path / "hf").mkdir()
-    write_folder(tmp_path / "hf", layout_for(config), config, config.build(), None)
+    write_folder(
+        tmp_path / "hf",
+        layout_for(config),
+        config,
+        {name: p.detach() for name, p in config.build().named_parameters()},
+        None,
+    )
     assert found("hf", cwd=tmp_path)["model"] | {"name": "hf"} == {
         "name": "hf", "family": "bert", "width": 16, "depth": 1, "vocab_size": 40, "length": 24, "batch": 16,
     }  # fmt: skip
@@ -88,8 +95,8 @@ def test_a_hugging_face_folder(tmp_path):
 
 def test_a_recipe(tmp_path):
     (tmp_path / "small.toml").write_text(
-        'task = "generate"\n[tokenizer]\nkind = "bpe"\nvocab_size = 300\n[model]\nwidth = 32\ndepth = 1\nmax_length = 16\n'
-        "[training]\nsteps = 70\nbatch = 3\n"
+        'task = "generate"\n[tokenizer]\nkind = "bpe"\nvocab_size = 300\n[model]\nwidth = 32\n'
+        "depth = 1\nmax_length = 16\n[training]\nsteps = 70\nbatch = 3\n"
     )
     told = found("small.toml", cwd=tmp_path)
     assert told["model"] | {"name": ""} == {
