@@ -32,7 +32,11 @@ def test_one_object(tmp_path):
     assert told["seconds"]["training"] == pytest.approx(1000 * told["seconds"]["step"])
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, "5gram"])
+QUICK_ONES = ("lstm", "vit", "bag-of-words", "cbow", "5gram", "seq2seq")
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name not in QUICK_ONES]
+
+
+@pytest.mark.parametrize("family", [*QUICK_ONES, *OTHERS])
 def test_every_family(tmp_path, family):
     size = ("--set", "model.width=32") if family in ("gru", "rnn", "lstm", "seq2seq", "bahdanau", "cbow") else ()
     told = found(family, *size, "--length", "32", "--batch", "1", cwd=tmp_path)
