@@ -92,6 +92,9 @@ TESTS = {
     "watch": ["tests/training/test_watch.py"],
     "reported": ["tests/report/test_training_report.py"],
     "page kit": ["tests/pages"],
+    "operations": ["tests/cost/test_flops.py"],
+    "estimates": ["tests/cost/test_estimate.py", "-m", "not slow"],
+    "inspecting": ["tests/cli/test_inspect.py"],
 }
 
 
@@ -136,6 +139,8 @@ reading, translating, looking, seeing = (
 inside = partial(grouped, "inside")
 recurring, vectors, cutting, bagging, counting = (
     partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
+recurring, vectors, cutting, bagging, counting, costs = (
+    partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting", "costs")
 )
 mapping = partial(grouped, "mapping")
 paging = partial(grouped, "paging")
@@ -548,6 +553,14 @@ MUTANTS = [
     reporting("a gap is drawn over", "pages/charts.py", "        elif found[-1]:\n            found.append([])\n", "", "page kit"),
     reporting("cells are believed", "pages/tables.py", 'return html.escape("" if value is None else str(value))', 'return "" if value is None else str(value)', "page kit"),
     reporting("up is down", "pages/charts.py", "TOP + tall * (1 - self.up.place(y))", "TOP + tall * self.up.place(y)", "page kit"),
+    costs("the slope of the input is always asked for", "cost/rules.py", 'forward * (x.requires_grad + block.weight.requires_grad))\n\n\n@work_of.register(nn.Conv1d)', '2 * forward)\n\n\n@work_of.register(nn.Conv1d)', "operations"),
+    costs("a causal mask hides half, without the diagonal", "cost/rules.py", "(asking - 1) / (2 * answering)", "0.5", "operations"),
+    costs("tiles are computed once", "cost/rules.py", "pairs * (3 * width + 2 * values)", "2 * pairs * (width + values)", "operations"),
+    costs("a curve is a line", "cost/curves.py", "shares[0] ** (-1 / power)", "shares[0] ** -1", "operations"),
+    costs("memory is never given back", "cost/trace.py", "self.held -= size", "pass", "estimates"),
+    costs("tied weights are two", "cost/trace.py", "if id(p) not in made:", "if True:", "estimates"),
+    costs("a long loop is a short one", "cost/estimate.py", "share = (length - short) / (longer - short)", "share = 1.0", "estimates"),
+    costs("what does not fit is measured", "cli/inspect_cost.py", 'if _own_loop(found) or not told["memory"]["fits"]:', "if _own_loop(found):", "inspecting"),
 ]  # fmt: skip
 
 

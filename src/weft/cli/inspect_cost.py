@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from weft.cli.inspect import Section, Told
 
 if TYPE_CHECKING:
+    from weft.cost.seconds import Clock
+    from weft.cost.trace import Update
     from weft.tasks.inspected import Inspected
 
 NARROW = 60  # columns; below, a row of a table takes two lines
@@ -88,9 +91,9 @@ def _flops(found: Inspected, told: Told) -> dict[str, Any]:
 def _tell_flops(found: Inspected, told: Told, columns: int) -> Iterator[str]:
     flops = told["flops"]
     if not flops["total"]:
-        yield "No products of matrices: it looks up and adds."
+        yield from _wrapped("No products of matrices: it looks up and adds.", columns)
         return
-    yield f"{_many(flops['total'])} operations in a training step"
+    yield from _wrapped(f"{_many(flops['total'])} operations in a training step", columns)
     rows = [
         (part, _many(one["forward"]), _many(one["backward"]), _share(one["forward"] + one["backward"], flops["total"]))
         for part, one in flops["parts"].items()
@@ -133,7 +136,7 @@ def _memory(found: Inspected, told: Told) -> dict[str, Any]:
 
 def _tell_memory(found: Inspected, told: Told, columns: int) -> Iterator[str]:
     memory = told["memory"]
-    yield f"{_bytes(memory['total'])} of memory at the peak of a training step"
+    yield from _wrapped(f"{_bytes(memory['total'])} of memory at the peak of a training step", columns)
     names = ("weights", "gradients", "optimizer", "activations", "working", "process")
     words = {"activations": "kept for backward", "working": "on the way", "process": "Python and torch"}
     rows = [(words.get(name, name), _bytes(memory[name]), _share(memory[name], memory["total"])) for name in names]
@@ -158,18 +161,25 @@ def _tell_memory(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 # -- seconds ----------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=1)
+def _measured(update: Update) -> Clock:
+    """This machine, measured once in a process."""
+    from weft.cost.seconds import Clock
+
+    return Clock.calibrated(update)
+
+
 def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
     steps = found.steps or 1000
-    if not found.config.learned_in_steps or not told["memory"]["fits"]:
+    if _own_loop(found) or not told["memory"]["fits"]:
         return {"step": None, "parts": {}, "steps": steps, "training": None, "bottleneck": None, "smaller": None}
     from weft.cost.estimate import seconds_of
-    from weft.cost.seconds import Clock
     from weft.tasks.inspected import smaller_than, update_of
     from weft.training.allocation import keep_freed_memory
 
     keep_freed_memory()  # as training does
     update = update_of(found.training)
-    clock = Clock.calibrated(update)
+    clock = _measured(update)
     parts = seconds_of(found.config, clock, batch=found.batch, length=found.length, update=update)
     step = sum(parts.values())
     smaller = smaller_than(found, told["flops"]["total"])
@@ -188,10 +198,10 @@ def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
 def _tell_seconds(found: Inspected, told: Told, columns: int) -> Iterator[str]:
     seconds = told["seconds"]
     if seconds["step"] is None:
-        why = "it counts, once" if not found.config.learned_in_steps else "a step does not fit here"
-        yield from _wrapped(f"No seconds of a step: {why}.", columns)
+        why = "it learns in a loop of its own, which `weft train --dry-run` plans with your data"
+        yield from _wrapped(f"No seconds of a step: {why if _own_loop(found) else 'it does not fit here'}.", columns)
         return
-    yield f"About {_clock(seconds['step'])} for a training step here"
+    yield from _wrapped(f"About {_clock(seconds['step'])} for a training step here", columns)
     yield from _table(
         (), [(part, _clock(s), _share(s, seconds["step"])) for part, s in seconds["parts"].items()], columns
     )
@@ -260,6 +270,13 @@ def _clock(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {word}"
     return f"{seconds:.3g} seconds" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def _own_loop(found: Inspected) -> bool:
+    """Whether it counts, or learns word by word: there are no steps of torch to be timed."""
+    from weft.models import Word2VecConfig
+
+    return not found.config.learned_in_steps or isinstance(found.config, Word2VecConfig)
 
 
 def _is_picture(found: Inspected) -> bool:

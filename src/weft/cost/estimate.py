@@ -10,13 +10,21 @@ from torch import nn
 from weft.blocks import Attention
 from weft.blocks.attention.kernel import KernelLookup
 from weft.blocks.attention.pattern import PatternLookup
+from weft.cost.language_model import cost_of
 from weft.cost.seconds import Clock, size_of
 from weft.cost.trace import Update, trace
-from weft.models import LanguageConfig, LSTMConfig, ModelConfig, PairModelConfig, RecurrentConfig
-from weft.models.seq2seq import RecurrentPairConfig
+from weft.models import (
+    LanguageConfig,
+    LSTMConfig,
+    ModelConfig,
+    PairModelConfig,
+    RecurrentConfig,
+    Seq2SeqConfig,
+    Word2VecConfig,
+)
 
-HEAP = 0.3  # what the C library holds besides what is in use: gaps that nothing fits into
-SHORT = (8, 16, 24)  # texts on which a model that goes token by token is traced; what it needs follows from these
+HEAP = 0.4  # what the C library holds besides what is in use: gaps that nothing fits into
+SHORT = (16, 48)  # tokens of texts on which a model that goes token by token is traced: what it needs is a line
 LARGE = 2e10  # multiplications that may be measured; of larger steps, a part of the batch is
 FLOAT = 4
 
@@ -56,6 +64,9 @@ def memory_of(
     """Bytes of a step, from the trace of one."""
     if not config.learned_in_steps:
         return Memory(0, 0, 0, 0, 0, process)
+    if isinstance(config, Word2VecConfig):  # weights change in place, in a loop of its own; a checkpoint copies them
+        weights = FLOAT * 2 * config.vocab_size * config.width
+        return Memory(weights, 0, 0, 0, cost_of(config, batch=batch, length=length).memory - weights, process)
     names = ("weights", "gradients", "optimizer", "activations", "peak")
 
     def found(at: int) -> list[float]:
@@ -70,7 +81,7 @@ def memory_of(
 
 def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, update: Update) -> dict[str, float]:
     """Seconds of a step by part, predicted from operations that are measured one by one."""
-    if not config.learned_in_steps:
+    if not config.learned_in_steps or isinstance(config, Word2VecConfig):
         return {}
     names: list[str] = []
 
@@ -98,25 +109,17 @@ def _seconds(config: ModelConfig, clock: Clock, batch: int, length: int, update:
 
 def _goes_by_token(config: ModelConfig) -> bool:
     """Whether torch's kernels take one token after the other, each a few operations."""
-    return isinstance(config, RecurrentConfig | RecurrentPairConfig) and not isinstance(config, LSTMConfig)
+    return isinstance(config, RecurrentConfig | Seq2SeqConfig) and not isinstance(config, LSTMConfig)
 
 
 def _at_length(config: ModelConfig, length: int, found: Callable[[int], list[float]]) -> Sequence[float]:
-    """What `found` tells at this length; of a long loop, continued from short texts by a curve of second degree."""
-    if not _goes_by_token(config) or length <= 2 * SHORT[-1]:
+    """What `found` tells at this length; of a long loop, continued from short texts by a line."""
+    if not _goes_by_token(config) or length <= SHORT[-1]:
         return found(length)
-    points = [(at, found(at)) for at in SHORT]
-    count = min(len(values) for _, values in points)
-    result = []
-    for place in range(count):
-        total = 0.0
-        for at, values in points:
-            weight = 1.0
-            for other, _ in points:
-                weight *= (length - other) / (at - other) if other != at else 1.0
-            total += weight * values[place]
-        result.append(total)
-    return result
+    short, longer = SHORT
+    first, second = found(short), found(longer)
+    share = (length - short) / (longer - short)
+    return [one + share * (other - one) for one, other in zip(first, second, strict=True)]
 
 
 def table_bytes(config: ModelConfig, length: int) -> int:

@@ -60,9 +60,9 @@ class _NoNumbers(TorchFunctionMode):
     """Answers what a model asks about numbers where there are none: no bias forbids anything, no text is too long."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        asks = getattr(func, "__name__", "") in ("__bool__", "__int__", "item")
-        if asks and args[0].is_meta:
-            return 0
+        asked = getattr(func, "__name__", "")
+        if asked in ("__bool__", "__int__", "item") and args[0].is_meta:
+            return False if asked == "__bool__" else 0
         return func(*args, **(kwargs or {}))
 
 

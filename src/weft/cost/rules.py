@@ -20,6 +20,7 @@ from weft.blocks.attention.additive import AdditiveLookup
 from weft.blocks.attention.base import EVERYTHING, Lookup, Mask
 from weft.blocks.attention.channel import ChannelLookup
 from weft.blocks.attention.hard import HardLookup
+from weft.blocks.attention.heads import Attention
 from weft.blocks.attention.hierarchy import HierarchyLookup
 from weft.blocks.attention.kernel import CHUNK, GROUP, KernelLookup
 from weft.blocks.attention.pattern import WORTH_CUTTING, PatternLookup, tiles_of
@@ -94,6 +95,16 @@ def _hard(block: HardLookup, args: tuple[Any, ...], kwargs: dict[str, Any]) -> I
         yield _table(query, key, value, EVERYTHING)
     else:
         yield Work(2.0 * query.numel() * key.shape[2], 0.0)  # a choice has no slope
+
+
+@work_of.register
+def _attention(block: Attention, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Work]:
+    """Its maps and its lookup tell their own; but through a plain choice no slope reaches queries and keys."""
+    if isinstance(block.lookup, HardLookup) and block.lookup.learning == "argmax":
+        memory = args[1] if len(args) > 1 else kwargs.get("memory")
+        asking, answering = args[0].numel(), (args[0] if memory is None else memory).numel()
+        missing = asking * block.query.out_features + answering * block.key.out_features
+        yield Work(0.0, -4.0 * missing)
 
 
 @work_of.register

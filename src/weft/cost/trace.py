@@ -82,6 +82,7 @@ class Trace:
     peak: int = 0
 
 
+@functools.lru_cache(maxsize=4)
 def trace(config: ModelConfig, *, batch: int, length: int, update: Update | None = None) -> Trace:
     """Write down a step on `batch` texts of `length` tokens; with `update`, the weights are moved too."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)

@@ -4,6 +4,7 @@ the steps it learns in. What nobody said is filled in, and what was filled in is
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,6 +186,7 @@ def _why(found: Inspected, own: bool) -> str:
     return "the model's own" if own else "as nothing says it"
 
 
+@functools.lru_cache(maxsize=4)
 def update_of(training: TrainingConfig) -> Update:
     """How a step moves the weights: slopes measured and made smaller, then the optimizer."""
 

@@ -1,0 +1,153 @@
+"""Memory and seconds of a step, predicted without doing it, against a step that is done."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from cost_setup import FAMILIES, numbers, small, usual_length
+from weft.cost import seconds
+from weft.cost.estimate import Memory, memory_of, seconds_of, table_bytes
+from weft.cost.parts import parameters_by_part, part_of
+from weft.cost.seconds import Clock
+from weft.cost.step import step_loss
+from weft.cost.trace import trace
+from weft.models import GPTConfig, NGramConfig
+from weft.tasks.inspected import update_of
+from weft.training import TrainingConfig
+
+UPDATE = update_of(TrainingConfig(steps=1, batch=1))
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "cost.py"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_parameters_by_part_are_all_of_them(family):
+    model = small(family).build()
+    assert sum(parameters_by_part(model).values()) == sum(p.numel() for p in model.parameters())
+    assert "rest" not in parameters_by_part(model) or family in ("convnext",)  # its scales
+
+
+def test_tied_weights_count_once():
+    tied, own = (GPTConfig(vocab_size=96, width=64, tied=t) for t in (True, False))
+    assert "head" not in parameters_by_part(tied.skeleton())
+    assert parameters_by_part(own.skeleton())["head"] == 96 * 64
+    assert trace(tied, batch=1, length=8).weights == 4 * sum(p.numel() for p in tied.skeleton().parameters())
+    model = own.build()
+    assert part_of("layers.0.attention.lookup", model.layers[0].attention.lookup) == "attention scores"
+
+
+@pytest.mark.parametrize("family", ["gpt", "bert", "transformer", "vit", "resnet", "gru"])
+def test_what_is_kept_for_backward(family):
+    """The same bytes as a real step holds between forward and backward."""
+    config = small(family)
+    batch, length = 2, usual_length(config)
+    found = trace(config, batch=batch, length=length)
+    model = config.build().train()
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        step_loss(config, model, numbers, batch, length)
+    real = sum(storage.nbytes() for storage in kept.values())
+    assert found.weights == sum(p.numel() * 4 for p in model.parameters())
+    assert found.gradients == found.weights
+    assert real <= 1.05 * found.activations
+    assert real >= 0.75 * found.activations  # the loss, masks and what is about to be freed are held too
+
+
+def test_attention_without_the_fused_kernel_keeps_its_square():
+    fused, plain = (GPTConfig(vocab_size=32, width=32, attention={"kind": kind}) for kind in ("softmax", "hard"))
+    a, b = (trace(config, batch=1, length=256).activations for config in (fused, plain))
+    assert b - a > 4 * 256 * 256 * 4
+
+
+def test_the_optimizer_has_a_state_of_its_own():
+    adamw = update_of(TrainingConfig(steps=1, batch=1, optimizer={"kind": "adamw"}))
+    config = small("gpt")
+    found = trace(config, batch=1, length=8, update=adamw)
+    assert found.optimizer == pytest.approx(2 * found.weights, rel=0.01)
+    assert 0.9 * found.weights < trace(config, batch=1, length=8, update=UPDATE).optimizer < 2 * found.weights
+
+
+def test_memory_and_the_batch_that_fits():
+    memory = Memory(weights=10, gradients=10, optimizer=20, activations=60, working=20, process=100)
+    assert memory.total == 220
+    assert memory.fitting(8, 220) == 8
+    assert memory.fitting(8, 180) == 4
+    assert memory.fitting(8, 100) == 0
+    config = small("gpt")
+    small_batch, large = (memory_of(config, batch=n, length=64, update=UPDATE) for n in (2, 8))
+    assert large.activations == pytest.approx(4 * small_batch.activations, rel=0.05)
+    assert memory_of(NGramConfig(vocab_size=9), batch=1, length=9).total == 0
+
+
+def test_a_long_loop_is_continued_from_short_ones():
+    config = small("rnn", width=32)
+    straight = trace(config, batch=2, length=64)
+    assert memory_of(config, batch=2, length=64).activations == pytest.approx(straight.activations, rel=0.02)
+
+
+def test_tables_for_writing():
+    assert table_bytes(GPTConfig(vocab_size=9, width=64, depth=3), 100) == 3 * 100 * 2 * 64 * 4
+    few = GPTConfig(vocab_size=9, width=64, depth=3, attention={"kind": "softmax", "heads": 4, "kv_heads": 1})
+    assert table_bytes(few, 100) == 3 * 100 * 2 * 16 * 4
+    linear = GPTConfig(vocab_size=9, width=64, depth=3, attention={"kind": "linear"})
+    assert table_bytes(linear, 100) == table_bytes(linear, 10_000)
+    assert table_bytes(small("bert"), 100) == 0
+    assert table_bytes(small("lstm"), 100) == 2 * 2 * 64 * 4
+    assert table_bytes(small("transformer", depth=1), 100) == 2 * 100 * 2 * 64 * 4
+
+
+def test_seconds_of_a_step(monkeypatch):
+    """By the time of this processor, which others on the machine do not change."""
+    monkeypatch.setattr(seconds, "NOW", time.process_time)
+    config, batch, length = GPTConfig(vocab_size=512, width=128, depth=3, max_length=64), 8, 64
+    model = config.build().train()
+    move = UPDATE(model)
+
+    def step():
+        began = time.process_time()
+        step_loss(config, model, numbers, batch, length).backward()
+        move()
+        model.zero_grad()
+        return time.process_time() - began
+
+    step()
+    ratios = []
+    for _ in range(3):
+        parts = seconds_of(config, Clock.calibrated(UPDATE), batch=batch, length=length, update=UPDATE)
+        ratios.append(sum(parts.values()) / sorted(step() for _ in range(5))[2])
+    assert 0.7 < sorted(ratios)[1] < 1.3
+    assert set(parts) >= {"feed-forward", "attention maps", "attention scores", "head", "optimizer", "norms"}
+
+
+def test_a_large_step_is_measured_in_part(monkeypatch):
+    from weft.cost import estimate
+
+    config = GPTConfig(vocab_size=256, width=64, depth=2, max_length=64)
+    monkeypatch.setattr(seconds, "NOW", time.process_time)
+    clock = Clock()
+    whole = sum(seconds_of(config, clock, batch=32, length=64, update=UPDATE).values())
+    monkeypatch.setattr(estimate, "LARGE", 1e7)
+    part = sum(seconds_of(config, clock, batch=32, length=64, update=UPDATE).values())
+    assert 0.5 < part / whole < 2
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_all_three():
+    lines = subprocess.run([sys.executable, str(BENCHMARK)], capture_output=True, text=True, check=True).stdout
+    found = [json.loads(line) for line in lines.splitlines()]
+    for kind, limit in (("flops", 0.01), ("memory", 0.25), ("seconds", 0.3)):
+        some = [one for one in found if one["name"].startswith(f"inspect/{kind}/")]
+        assert len(some) >= 5
+        assert all(abs(one["ratio"] - 1) <= limit for one in some), some

@@ -1,0 +1,148 @@
+"""Operations by rules against operations counted in a real run: for every family and every kind of attention."""
+
+import itertools
+
+import pytest
+
+from cost_setup import FAMILIES, counted, small, usual_length
+from weft.blocks import AttentionConfig
+from weft.cost import cost_of, picture_cost
+from weft.cost.curves import crossing, over_lengths, over_widths, wider
+from weft.cost.flops import walk
+from weft.errors import ConfigError
+from weft.models import BagOfWordsConfig, ModelConfig, NGramConfig, PictureConfig, Word2VecConfig
+from weft.models.presets import PRESETS, preset
+
+KINDS = [kind for kind in AttentionConfig.menu if kind != AttentionConfig.several]
+
+
+def agrees(config, batch, length):
+    found, (forward, backward) = walk(config, batch=batch, length=length).total, counted(config, batch, length)
+    assert found.forward == pytest.approx(forward, rel=0.01)
+    assert found.backward == pytest.approx(backward, rel=0.01)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_as_counted(family):
+    config = small(family)
+    agrees(config, 2, usual_length(config))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", ["gpt", "bert", "vit"])
+def test_every_kind_of_attention_as_counted(family, kind):
+    try:
+        config = small(family, attention={"kind": kind})
+    except ConfigError:
+        pytest.skip("refused: it cannot be kept from looking ahead")
+    agrees(config, 1, 32 if family == "vit" else 150)
+
+
+@pytest.mark.parametrize(
+    ("family", "fields"),
+    [
+        ("gpt", {"attention": {"kind": "softmax", "heads": 4, "kv_heads": 2}}),
+        ("gpt", {"position": {"kind": "learned"}, "tied": True}),
+        ("gpt", {"position": {"kind": "alibi"}}),
+        ("gpt", {"feed_forward": {"kind": "gated"}}),
+        ("gpt", {"attention": [{"kind": "softmax"}, {"kind": "linear"}]}),
+        ("gpt", {"attention": {"kind": "hard", "learning": "argmax"}}),
+        ("bert", {"head": {"kind": "pretraining"}, "pool": "first"}),
+        ("bert", {"head": {"kind": "classes", "classes": 3}, "position": {"kind": "relative"}}),
+        ("transformer", {"memory": "joint"}),
+        ("transformer", {"memory": "same", "source_vocab_size": 50}),
+        ("lstm", {"head": {"kind": "classes"}, "both_ways": True}),
+        ("bahdanau", {"depth": 2, "attention_width": 32}),
+        ("vit", {"stem": [16], "pool": "class"}),
+        ("cbow", {"negative": 0}),
+    ],
+)
+def test_other_parts_as_counted(family, fields):
+    config = small(family, **fields)
+    agrees(config, 2, usual_length(config))
+
+
+def test_parts_are_told_apart():
+    """By hand: width 64, 2 layers, 3 texts of 40 tokens; a map has 2 operations for each weight and token."""
+    found = walk(small("gpt", depth=2), batch=3, length=40)
+    tokens = 3 * 40
+    assert found.parts["attention maps"].forward == 2 * tokens * 2 * 4 * 64 * 64
+    assert found.parts["feed-forward"].forward == 2 * tokens * 2 * 8 * 64 * 64
+    assert found.parts["head"].forward == 2 * tokens * 96 * 64
+    assert found.parts["attention scores"].forward == 2 * 4 * tokens * 40 * 64
+    seen = found.parts["attention scores"].forward - found.parts["attention scores"].unseen
+    assert seen == 2 * 4 * 3 * (40 * 41 / 2) * 64, "a causal mask leaves a triangle with its diagonal"
+
+
+def test_frozen_weights_have_no_slope_of_their_own():
+    import torch
+    from torch import nn
+
+    from weft.cost.rules import work_of
+
+    x = torch.zeros(3, 8, requires_grad=True)
+    free, fixed = nn.Linear(8, 4), nn.Linear(8, 4).requires_grad_(False)
+    assert [w.backward for w in work_of(free, (x,), {})] == [2 * 2 * 3 * 8 * 4]
+    assert [w.backward for w in work_of(fixed, (x,), {})] == [2 * 3 * 8 * 4]
+    assert [w.backward for w in work_of(free, (x.detach(),), {})] == [2 * 3 * 8 * 4]
+
+
+@pytest.mark.parametrize("name", ["gpt", "bert", "t5", "vit-b", "gpt2"])
+def test_scores_overtake_maps_where_it_says(name):
+    family, fields = preset(name)
+    config = ModelConfig.pick(
+        {"kind": family, **({} if "vocab_size" in fields or "vit" in name else {"vocab_size": 512}), **fields}
+    )
+    found = crossing(config, length=64)
+    for at, maps in ((found.maps, "attention maps"), (found.everything, "")):
+        before, after = (walk(config, batch=1, length=n) for n in (int(0.9 * at), int(1.1 * at)))
+        for walked, more in ((before, False), (after, True)):
+            scores = walked.of("attention scores")
+            assert (scores > (walked.of(maps) if maps else walked.total.total - scores)) is more
+
+
+def test_linear_attention_never_overtakes():
+    config = small("bert", attention={"kind": "linear"})
+    assert crossing(config, length=64).everything is None
+    assert crossing(small("lstm"), length=64) is None
+
+
+def test_curves():
+    config = small("gpt")
+    lengths = over_lengths(config, batch=1, length=64)
+    assert [point.length for point in lengths] == [16, 32, 64, 128, 256]
+    assert all(a.flops < b.flops and a.scores < b.scores for a, b in itertools.pairwise(lengths))
+    widths = over_widths(config, batch=1, length=64)
+    assert [point.width for point in widths] == [16, 32, 64, 128, 256]
+    assert all(a.parameters < b.parameters for a, b in itertools.pairwise(widths))
+    assert wider(BagOfWordsConfig(vocab_size=9), 2.0) is None
+    assert walk(NGramConfig(vocab_size=9), batch=1, length=9).total.total == 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_plans_use_agrees(family):
+    """Plans ask for the cost of many sizes, by quick formulas; those count seen pairs alone."""
+    config = small(family)
+    if isinstance(config, BagOfWordsConfig | Word2VecConfig):
+        pytest.skip("looks up and adds, in a loop of its own")
+    length = usual_length(config)
+    found = walk(config, batch=2, length=length).total
+    if isinstance(config, PictureConfig):
+        told = picture_cost(config, batch=2, size=length).flops
+    else:
+        told = cost_of(config, batch=2, length=length).flops
+    assert told == pytest.approx(found.total - 3 * found.unseen, rel=0.2)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_can_be_walked_through(name):
+    family, fields = preset(name)
+    known = (
+        {}
+        if "vocab_size" in fields or "vocab_size" not in ModelConfig.menu.find(family).__dataclass_fields__
+        else {"vocab_size": 512}
+    )
+    if family == "ngram" or fields.get("depth", 0) > 12:
+        pytest.skip("counted, or as the smaller ones")
+    config = ModelConfig.pick({"kind": family, **known, **fields})
+    assert walk(config, batch=1, length=64 if isinstance(config, PictureConfig) else 8).total.total > 0
