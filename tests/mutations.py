@@ -137,8 +137,6 @@ reading, translating, looking, seeing = (
     partial(grouped, group) for group in ("reading", "translating", "looking", "seeing")
 )
 inside = partial(grouped, "inside")
-recurring, vectors, cutting, bagging, counting = (
-    partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting")
 recurring, vectors, cutting, bagging, counting, costs = (
     partial(grouped, group) for group in ("recurring", "vectors", "cutting", "bagging", "counting", "costs")
 )
