@@ -559,6 +559,9 @@ MUTANTS = [
     costs("tied weights are two", "cost/trace.py", "if id(p) not in made:", "if True:", "estimates"),
     costs("a long loop is a short one", "cost/estimate.py", "share = (length - short) / (longer - short)", "share = 1.0", "estimates"),
     costs("what does not fit is measured", "cli/inspect_cost.py", 'if _own_loop(found) or not told["memory"]["fits"]:', "if _own_loop(found):", "inspecting"),
+    recurring("some lanes are taken for all", "objectives/carried.py", "whole = len(places) == lanes and bool((places == np.arange(lanes)).all())", "whole = len(places) == lanes", "carried"),
+    recurring("a fresh lane remembers", "objectives/carried.py", "if fresh.any() else None", "if False else None", "carried"),
+    recurring("lanes of two epochs begin alike", "data/lanes.py", "if (epochs == epochs[:1]).all() else epochs", "if True else epochs", "recurrent"),
 ]  # fmt: skip
 
 

@@ -43,6 +43,7 @@ class Lanes:
                 advice="give more text, or choose a smaller batch or a shorter length",
             )
         self.length, self.count, self.seed = length, count, seed
+        self._stretch = np.arange(length + 1)
         self.steps = len(self._row) // (length * count)  # of an epoch
         self.per_epoch = self.steps * count
 
@@ -54,7 +55,7 @@ class Lanes:
         steps, lanes = np.divmod(np.asarray(samples, dtype=np.int64), self.count)
         epochs, places = np.divmod(steps, self.steps)
         starts = (lanes * self.steps + places) * self.length + self._offsets(epochs)
-        where = starts[:, None] + np.arange(self.length + 1)
+        where = starts[:, None] + self._stretch
         windows = self._row.take(where, mode="wrap").astype(np.int64, copy=False)
         return Stretches(windows, lanes, places == 0)
 

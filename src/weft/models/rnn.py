@@ -172,11 +172,15 @@ class RecurrentModel(nn.Module):
         self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"] | None, caches: Sequence[Cache] | None
     ) -> Float[Tensor, "B T D"]:
         """Through all layers; padding, if there is any, comes after the real tokens of a row."""
-        x = self.dropout(self.tokens(tokens))
+        x = self._dropped(self.tokens(tokens))
         for number, layer in enumerate(self.layers):
             cache = None if caches is None else caches[number]
-            x = self.dropout(layer(x, lengths=lengths, cache=cache))
+            x = self._dropped(layer(x, lengths=lengths, cache=cache))
         return x
+
+    def _dropped(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """With dropout, where there is any: a step of a small model is so short that not even asking is cheaper."""
+        return self.dropout(x) if self.config.dropout else x
 
     def _next(self, hidden: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
         if self.head is None:

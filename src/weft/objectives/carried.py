@@ -118,7 +118,7 @@ def _before(table: Tensor, batch: StretchBatch) -> Tensor:
 
 def _widened(part: Tensor) -> Tensor:
     """In float32 at least."""
-    return part.to(torch.promote_types(part.dtype, torch.float32))
+    return part if part.dtype == torch.float32 else part.to(torch.promote_types(part.dtype, torch.float32))
 
 
 def _table(part: Tensor, lanes: int) -> Tensor:

@@ -210,8 +210,8 @@ class Trainer:
         """Gradients of the sum → of the mean, not longer than `clip`; returns the length before."""
         gradients = [p.grad for p in self.params if p.grad is not None]
         unit = self.ranks.world / count if self.sharded else 1 / count
-        lengths = [whole(length).double() for length in torch._foreach_norm(gradients)]
-        norm = float(torch.stack(lengths).norm()) * unit
+        lengths = [whole(length) for length in torch._foreach_norm(gradients)]
+        norm = float(torch.stack(lengths).double().norm()) * unit
         clip = self.settings.clip
         shrink = 1.0 if clip is None or norm <= clip else clip / norm
         torch._foreach_mul_(gradients, shrink * unit)
