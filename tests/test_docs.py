@@ -78,8 +78,10 @@ def test_the_guides_own_kind_passes_the_conformance_suite():
     with menu_as_it_was():
         execute(ROOT / "docs/guides/add-an-attention.md")
         for config in (AttentionConfig.pick("top-k"), AttentionConfig.pick({"kind": "top-k", "k": 2, "heads": 1})):
-            for check in attention_checks.ALL.values():
-                check(config)
+            for name, check in attention_checks.ALL.items():
+                optional = name == "scores_that_are_shown_are_those_in_use"  # the guide's kind leaves `scored` out
+                with contextlib.suppress(*[attention_checks.Refused] * optional):
+                    check(config)
 
 
 def commands(page):

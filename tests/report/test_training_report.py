@@ -13,6 +13,7 @@ import weft as package
 from picture_setup import bars
 from table_setup import classify_words, reviews, sets, write_reviews, write_table
 from training_setup import digest, here, text, train_words
+from weft.cost.flops import walk
 from weft.errors import DataError
 from weft.report import training, training_report, write_report
 from weft.report.run_files import RunFiles
@@ -85,7 +86,7 @@ def test_a_run_leaves_a_page_that_stands_alone(book):
 
 def test_the_page_is_a_function_of_the_run_directory(book, monkeypatch):
     monkeypatch.chdir(book)
-    assert (book / "x&y<b>" / "report.html").read_text() == training_report(Path("x&y<b>"))
+    assert (book / "x&y<b>" / "report.html").read_bytes().decode() == training_report(Path("x&y<b>"))
 
 
 def test_curves_have_a_table_behind_each(book):
@@ -94,6 +95,16 @@ def test_curves_have_a_table_behind_each(book):
     assert shown.count("<figure>") == shown.count("The numbers of this picture") == 5
     for title in ("Loss over steps", "Loss over time", "Learning rate", "Length of the gradient", "bits per byte"):
         assert title in shown
+
+
+def test_what_it_costs_by_part(book):
+    shown, config = part(page_of(book / "x&y<b>"), "cost"), package.load(book / "x&y<b>").model_config
+    walked = walk(config, batch=6, length=config.max_length)
+    assert {"feed-forward", "attention maps", "attention scores", "head"} <= set(walked.parts)
+    for name, one in walked.parts.items():
+        share = f"{one.total / walked.total.total:.1%}"
+        assert f'<td>{name}</td><td class="number">{one.total:.4g}</td><td>{share}</td>' in shown
+    assert shown.count("<figure>") == 2 and "Parameters by part" in shown
 
 
 def test_what_was_chosen_is_kept_with_the_run(book):

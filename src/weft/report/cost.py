@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
+from weft.cost.flops import walk
 from weft.cost.parts import parameters_by_part
 from weft.models import ModelConfig
 from weft.pages import Bar, bars, figure, table
 from weft.report.run_files import RunFiles
+from weft.tasks.inspected import inspected
 
 FEW = 12  # parts that are drawn
 
 
 def cost(files: RunFiles) -> str:
-    """A table of what is known, and where the parameters are."""
+    """A table of what is known, and where the parameters and operations are."""
     rows = [row for row in _rows(files) if row[1]]
     return table(("what", "how much", ""), rows) + _parts(files)
 
@@ -45,13 +47,20 @@ def _parts(files: RunFiles) -> str:
     config = ModelConfig.pick(files.config["model"])
     if not config.learned_in_steps:
         return ""
-    found: dict[str, Any] = dict(parameters_by_part(config.skeleton()))
-    total = max(1, sum(found.values()))
-    rows = [(name, count, f"{count / total:.1%}") for name, count in found.items()]
-    shown = sorted(found.items(), key=lambda item: -item[1])[:FEW]
-    title = "Parameters by part"
-    drawn = bars(title, [Bar(name, count, f"{count:,}", 0) for name, count in shown])
-    return figure(title, drawn, ("part", "parameters", "share"), rows)
+    shown = _share_of("Parameters by part", "parameters", dict(parameters_by_part(config.skeleton())))
+    found = inspected(str(files.path.absolute()))
+    walked = walk(found.config, batch=found.batch, length=found.length)
+    operations = {part: one.total for part, one in walked.parts.items()}
+    return shown + (_share_of("Operations of a step by part", "operations", operations) if any(operations) else "")
+
+
+def _share_of(title: str, unit: str, amounts: Mapping[str, float]) -> str:
+    """Bars of the largest parts, and a table of all."""
+    total = max(1, sum(amounts.values()))
+    rows = [(name, amount, f"{amount / total:.1%}") for name, amount in amounts.items()]
+    largest = sorted(amounts.items(), key=lambda item: -item[1])[:FEW]
+    drawn = bars(title, [Bar(name, amount, _amount(amount), 0) for name, amount in largest])
+    return figure(title, drawn, ("part", unit, "share"), rows)
 
 
 def _size(files: RunFiles) -> str:
