@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from pathlib import Path
@@ -25,5 +26,6 @@ def train(
     run = train_without_report(task, data, config=config, set=set, **options)
     finished = run_status(run.directory.path).state == "finished"
     if finished and os.environ.get("RANK", "0") == "0":  # under torchrun, the first process writes for all
-        write_report(run.directory.path)
+        with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait for it still has the run
+            write_report(run.directory.path)
     return run

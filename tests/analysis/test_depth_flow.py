@@ -35,6 +35,22 @@ def test_a_stack_that_scales(factor):
     assert flow.first_to_last == pytest.approx(factor**4, rel=1e-5)
 
 
+def test_several_texts_count_together():
+    """Whatever their order; two that are alike give the curve of one, longer by √2."""
+    model = GPTConfig(vocab_size=9, width=16, depth=2, zero_outputs=False).build()
+    texts = torch.randint(9, (2, 1, 8))
+
+    def flow(*numbers):
+        (found,) = gradient_through_depth(model, lambda m: sum(m(texts[n]).square().sum() for n in numbers))
+        return found
+
+    one, other = flow(0), flow(1)
+    together = [(a**2 + b**2) ** 0.5 for a, b in zip(one.stream, other.stream, strict=True)]
+    assert flow(0, 1).stream == pytest.approx(together, rel=1e-4)
+    assert flow(1, 0).stream == pytest.approx(together, rel=1e-4)
+    assert flow(0, 0).first_to_last == pytest.approx(one.first_to_last, rel=1e-4)
+
+
 def test_norms_are_those_of_autograd():
     model = GPTConfig(vocab_size=9, width=16, depth=3, zero_outputs=False).build()
     tokens = torch.randint(9, (2, 8))

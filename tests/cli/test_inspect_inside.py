@@ -103,6 +103,7 @@ def test_what_cannot_be_is_refused(place):
         (["run", "some text"], "without --health", 2),
         (["run", "5"], "without --reach", 2),
         (["run", "--reach", "--curves"], "one at a time", 2),
+        (["run", "--reach", "--set", "model.attention.kind=local"], "the run as it is", 2),
         (["run", "--reach", "--out", "x.gif"], ".png or .svg", 2),
         (["run", "--reach", "99"], "from 0 to 15", 2),
         (["run", "--health", "a", "b"], "one input", 2),

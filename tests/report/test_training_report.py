@@ -308,8 +308,34 @@ def test_no_page_at_all_does_not_end_a_training(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "page", None)
     result = here(*train_words("a.txt", "run", 4), cwd=tmp_path)
     assert result.returncode == 0 and not (tmp_path / "run" / "report.html").exists()
+    assert "Done in" in result.stderr and "report.html" not in result.stderr
     refused = here("runs", "--report", "run", cwd=tmp_path, check=False)
-    assert refused.returncode == 1 and "no report of run can be made" in refused.stderr
+    assert refused.returncode == 1 and "no report of run can be made: TypeError: " in refused.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_who_does_not_wait_for_the_page_has_the_rest(tmp_path, monkeypatch, options):
+    (tmp_path / "a.txt").write_text(text(1500))
+
+    def stop(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "made_report", stop)
+    result = here(*train_words("a.txt", "run", 4, *options), cwd=tmp_path)
+    assert result.returncode == 0 and not (tmp_path / "run" / "report.html").exists()
+    assert '"event": "done"' in result.stdout if options else "Done in" in result.stderr
+
+
+def test_large_data_are_not_read_again(book, tmp_path, monkeypatch):
+    write_reviews(tmp_path / "t.csv")
+    here(*classify_words("t.csv", "run", 4), cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "examples.json").unlink()
+    monkeypatch.setattr("weft.tasks.data_facts.LARGE", 100)
+    write_report("run")
+    found = json.loads((tmp_path / "run" / "examples.json").read_text())
+    assert found["problems"] == {} and found["data"] == {} and "examples" not in found
+    page_of(tmp_path / "run")
 
 
 def test_what_is_no_run_is_refused(tmp_path):
@@ -324,7 +350,10 @@ def test_half_a_log_is_half_a_curve(book, tmp_path):
     log = tmp_path / "run" / "metrics.jsonl"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[:5]) + '{"step": 6, "lo')
     (tmp_path / "run" / "test.json").write_text("{")
-    (tmp_path / "run" / "timing.jsonl").write_text('{"step": 1, "seconds": 1}\n' * 2 + '{"step": 2, "seconds": 3}\n')
+    cut = '{"step": {"step": 7, "seconds": 9}\n'  # a crash, and the next line behind it
+    (tmp_path / "run" / "timing.jsonl").write_text(
+        '{"step": 1, "seconds": 1}\n' * 2 + cut + '{"step": 2, "seconds": 3}\n'
+    )
     files = RunFiles.read(tmp_path / "run")
     assert len(files.steps) == 5 and files.test == {} and files.seconds == {1: 1, 2: 4}
     assert "5 steps" in training_report(tmp_path / "run")

@@ -116,3 +116,20 @@ def test_pace_fits_the_rest_into_the_time(monkeypatch):
     assert not pace.due(11, 50)
     assert Pace(deadline=100.0, most=40, began=0.0).new_total(10, 100) == 40  # more is not worth it
     assert Pace(deadline=100.0, most=5, began=0.0).new_total(10, 100) == 11
+
+
+def test_adamw_is_that_of_torch():
+    torch.manual_seed(0)
+    ours, theirs = (nn.Linear(5, 3, dtype=torch.float64) for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    rule = AdamWConfig(learning_rate=0.01, weight_decay=0.3).build(ours)
+    groups = [{"params": [theirs.weight], "weight_decay": 0.3}, {"params": [theirs.bias], "weight_decay": 0.0}]
+    peer = torch.optim.AdamW(groups, lr=0.01, betas=(0.9, 0.99), foreach=False)
+    for _ in range(7):
+        for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+            a.grad = torch.randn_like(a)
+            b.grad = a.grad.clone()
+        rule.step()
+        peer.step()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert (a - b).abs().max() < 1e-12

@@ -10,7 +10,7 @@ import torch
 from training_setup import digest, trainer
 from weft.checkpoints import RunDirectory, list_checkpoints
 from weft.errors import DataError
-from weft.training import precision, resume
+from weft.training import AdamWConfig, precision, resume
 from weft.training import trainer as trainer_module
 
 STEPS = 30
@@ -271,3 +271,20 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path, monkeypatch
     monkeypatch.setattr("weft.checkpoints.run_directory.os.access", lambda path, mode: False)
     with pytest.raises(DataError, match="cannot create"):
         RunDirectory(tmp_path / "new" / "run").check_free()
+
+
+def test_averages_of_an_earlier_version_are_taken_over(tmp_path):
+    """Checkpoints of before called AdamW's averages as torch does."""
+    made = trainer(tmp_path / "run", optimizer=AdamWConfig())
+    made.train()
+    now = resume.optimizer_tensors(made)
+    assert any(name.endswith("/first") for name in now)
+    names = {new: old for old, new in resume.EARLIER.items()}
+    before = {}
+    for name, tensor in now.items():
+        stem, _, key = name.rpartition("/")
+        before[f"{stem}/{names.get(key, key)}"] = tensor
+    again = trainer(tmp_path / "again", optimizer=AdamWConfig())
+    resume.load_optimizer_tensors(again, before)
+    found = resume.optimizer_tensors(again)
+    assert found.keys() == now.keys() and all(torch.equal(found[name], now[name]) for name in now)

@@ -147,7 +147,9 @@ def _flow(
         for name, p in layer.named_parameters():
             norms_of = groups.setdefault(_group(name), [0.0] * len(stack))
             norms_of[number] = math.hypot(norms_of[number], norms.get(id(p), 0.0))
-    stream = [streams[layer][0] for _, layer in stack] + [streams[stack[-1][1]][-1]]
+    # each call left two: before and after; the gradient of all texts together has all of them in it
+    stream = [math.hypot(*streams[layer][0::2]) for _, layer in stack]
+    stream.append(math.hypot(*streams[stack[-1][1]][1::2]))
     places = tuple(place_of(name) for name, _ in stack)
     return DepthFlow(places, tuple(stream), {name: tuple(values) for name, values in groups.items()})
 

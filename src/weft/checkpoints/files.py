@@ -90,10 +90,16 @@ def read_json(path: Path) -> Any:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The whole lines of a log of JSON; one that is half written does not count, and no file is no lines."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    return [json.loads(line) for line in text.split("\n")[:-1] if line.startswith("{") and line.endswith("}")]
+    found = []
+    for line in text.split("\n")[:-1]:
+        try:
+            found.append(json.loads(line))
+        except ValueError:  # a crash cut it off, and the next one was written behind it
+            continue
+    return [line for line in found if isinstance(line, dict)]
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -79,8 +79,8 @@ def inspect(
     _check_out(out)
     found = inspected(what, length=length, batch=batch, changes=parse_changes(set_ or []))
     inside = sections_inside(words or [], health=health, reach=reach, flow=flow)
-    if inside and curves:
-        raise ConfigError("--curves with --health, --reach or --flow", expected="one at a time")
+    if inside:
+        _check_alone(found, curves=curves, changed=bool(set_))
     sections = inside or [*COST, *([CURVES] if curves or out else []), SHORT_HEALTH]
     told = told_by(sections, found)
     if out is not None:
@@ -95,6 +95,18 @@ def inspect(
         typer.echo("")
     if out is not None:
         typer.echo(f"Drawn in {out}.")
+
+
+def _check_alone(found: Inspected, *, curves: bool, changed: bool) -> None:
+    """Refuse what does not go together with a look inside."""
+    if changed and found.run is not None:
+        raise ConfigError(
+            "--set with --health, --reach or --flow of a run",
+            expected="the run as it is",
+            advice="a named size, such as gpt-tiny, can be changed",
+        )
+    if curves:
+        raise ConfigError("--curves with --health, --reach or --flow", expected="one at a time")
 
 
 def _draw(path: Path, name: str, told: Told) -> None:

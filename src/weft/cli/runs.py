@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.errors import ConfigError, DataError, did_you_mean
+from weft.errors import ConfigError, DataError, WeftError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,11 +90,14 @@ def remove_one(run: str, folder: str, *, yes: bool, as_json: bool) -> None:
 def report_one(run: str, folder: str, *, as_json: bool) -> None:
     """Make the page of a run from its files; runs of earlier versions get one too."""
     path = _meant(run, folder, "--report")
-    from weft.report import write_report
+    from weft.checkpoints import RunDirectory
+    from weft.report.training import made_report
 
-    made = write_report(path)
-    if made is None:
-        raise DataError(f"no report of {path} can be made", advice="--debug tells why")
+    try:
+        made = made_report(RunDirectory.open(path).path)
+    except Exception as error:
+        why = str(error) if isinstance(error, WeftError) else f"{type(error).__name__}: {error}"
+        raise DataError(f"no report of {path} can be made: {why}") from error
     typer.echo(json.dumps({"report": str(made)}) if as_json else f"Made {shown(str(made))}")
 
 

@@ -160,7 +160,6 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
     from weft.models import ModelConfig
-    from weft.report import write_report
     from weft.report.wording import next_words, overfitted, result
     from weft.tasks.job import final_metrics
     from weft.tasks.purpose import can_be_exported, use_of
@@ -169,25 +168,34 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     task = config["task"]
 
     metrics = final_metrics(run, outcome)
-    write_report(run.path)
-    event = {
-        "event": "done",
-        "run": str(run.path),
-        "steps": progress.step,
-        "seconds": round(time.perf_counter() - STARTED, 2),
-        **metrics,
-        "stopped_by": outcome.stopped_by,
-    }
     if as_json:
-        typer.echo(json.dumps(event))
+        _report(run)
+        event = {"event": "done", "run": str(run.path), "steps": progress.step, "seconds": _elapsed()}
+        typer.echo(json.dumps({**event, **metrics, "stopped_by": outcome.stopped_by}))
         return
     if progress.metrics.get("validation_loss", 0) > RISEN * progress.best:
         typer.echo(overfitted(task, progress.best_step, progress.step), err=True)
     told = result(task, progress.best, metrics)
-    typer.echo(f"Done in {event['seconds']:.0f} s: {told}, in {run.path}", err=True)
+    typer.echo(f"Done in {_elapsed():.0f} s: {told}, in {run.path}", err=True)
     model = ModelConfig.pick(config["model"])
-    exportable, further = can_be_exported(model), model.learned_in_steps
-    typer.echo(next_words(use_of(task, model), run.path, exportable=exportable, further=further), err=True)
+    exportable, further, page = can_be_exported(model), model.learned_in_steps, _report(run)
+    words = next_words(use_of(task, model), run.path, exportable=exportable, further=further, report=page)
+    typer.echo(words, err=True)
+
+
+def _elapsed() -> float:
+    """Seconds since the command began."""
+    return round(time.perf_counter() - STARTED, 2)
+
+
+def _report(run: RunDirectory) -> Path | None:
+    """The page of a run; who does not want to wait for it loses nothing else."""
+    from weft.report import write_report
+
+    try:
+        return write_report(run.path)
+    except KeyboardInterrupt:
+        return None
 
 
 def parse_changes(settings: list[str]) -> dict[str, str]:

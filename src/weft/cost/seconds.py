@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
 from weft.cost.step import step_loss
-from weft.cost.trace import Blank, Operation, Trace, Update, trace
+from weft.cost.trace import Blank, Operation, Trace, Update, trace, with_numbers
 from weft.models import GPTConfig
 
 PATIENCE = 0.05  # seconds after which an operation need not be repeated
@@ -68,7 +68,7 @@ class Clock:
         move = update(model)
 
         def step() -> None:
-            step_loss(config, model, _numbers, 1, 16).backward()  # type: ignore[no-untyped-call]
+            step_loss(config, model, with_numbers, 1, 16).backward()  # type: ignore[no-untyped-call]
             move()
             model.zero_grad()
 
@@ -88,10 +88,6 @@ def size_of(operation: Operation) -> float:
             left, right = blanks[-2:]
             return float(torch.Size(left.shape).numel() * right.shape[-1])
     return float(sum(blank.bytes for blank in operation.tensors())) or 1.0
-
-
-def _numbers(shape: tuple[int, ...], below: int) -> Tensor:
-    return torch.randint(below, shape) if below else torch.randn(shape)
 
 
 def _usual(work: Callable[[], Any], most: int = MOST) -> float:

@@ -88,14 +88,14 @@ def trace(config: ModelConfig, *, batch: int, length: int, update: Update | None
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     real = isinstance(config, BagOfWordsConfig)  # how many words it sees depends on which they are
     if real:
-        model, make = config.build(), _numbers
+        model, make = config.build(), with_numbers
     else:
         with mode:
             model = _fake(config.skeleton())
 
         def make(shape: tuple[int, ...], below: int) -> Tensor:
             with mode:
-                return _numbers(shape, below)
+                return with_numbers(shape, below)
 
     model.train()
     found = Trace(weights=_bytes([*model.parameters(), *model.buffers()]))
@@ -130,7 +130,7 @@ def _fake(model: nn.Module) -> nn.Module:
     return model
 
 
-def _numbers(shape: tuple[int, ...], below: int) -> Tensor:
+def with_numbers(shape: tuple[int, ...], below: int) -> Tensor:
     return torch.randint(below, shape) if below else torch.randn(shape)
 
 

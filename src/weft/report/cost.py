@@ -51,7 +51,9 @@ def _parts(files: RunFiles) -> str:
     found = inspected(str(files.path.absolute()))
     walked = walk(found.config, batch=found.batch, length=found.length)
     operations = {part: one.total for part, one in walked.parts.items()}
-    return shown + (_share_of("Operations of a step by part", "operations", operations) if any(operations) else "")
+    if not walked.total.total:  # it looks up and adds
+        return shown
+    return shown + _share_of("Operations of a step by part", "operations", operations)
 
 
 def _share_of(title: str, unit: str, amounts: Mapping[str, float]) -> str:

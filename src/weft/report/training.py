@@ -102,11 +102,16 @@ def write_report(run: str | Path) -> Path | None:
     """
     path = RunDirectory.open(run).path
     try:
-        _make_examples(path)
-        write_text(path / REPORT_FILE, training_report(path))
+        return made_report(path)
     except Exception as error:
         log.warning("there is no report of %s: %s", path, error, exc_info=True)
         return None
+
+
+def made_report(path: Path) -> Path:
+    """The same, and whatever goes wrong is raised."""
+    _make_examples(path)
+    write_text(path / REPORT_FILE, training_report(path))
     return path / REPORT_FILE
 
 

@@ -161,13 +161,14 @@ def overfitted(task: str, best_step: int, step: int) -> str:
     )
 
 
-def next_words(task: str, run: Path, *, exportable: bool, further: bool = True) -> str:
-    """What to do with the run now; one that is counted cannot be trained further."""
+def next_words(task: str, run: Path, *, exportable: bool, further: bool = True, report: Path | None = None) -> str:
+    """What to do with the run now; one that is counted cannot be trained further. `report`: its page, if it has one."""
     from weft.tasks.purpose import first_use
 
-    export = f"weft export {run} DIR  ·  " if exportable else ""
     more = f"  ·  weft resume {run} --minutes 5" if further else ""
-    return f"Try:  {first_use(task, run)}{more}\n      {export}open {run / 'report.html'}"
+    export = [f"weft export {run} DIR"] if exportable else []
+    page = [] if report is None else [f"open {report}"]
+    return "\n      ".join(filter(None, [f"Try:  {first_use(task, run)}{more}", "  ·  ".join([*export, *page])]))
 
 
 def measured(task: str, metrics: dict[str, Any]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from weft.text import Corpus
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LARGE = 64 * 2**20  # bytes; a text above is not read once more for the sake of a report
+LARGE = 64 * 2**20  # bytes; data above are not read once more for the sake of a report
 Data = Source | Tables | PairData | PictureData
 
 
@@ -30,14 +31,14 @@ def data_of(run: Run) -> Data | None:
     """The data that a run learned from and was judged by, read again; None: too large for that."""
     config = run.config.data
     found: Data
+    if getattr(config, "bytes", 0) > LARGE or _is_large((*config.train, *config.validation, *config.test)):
+        return None
     if isinstance(config, PictureDataConfig):
         found = read_data(config)
     elif isinstance(config, TableConfig):
         found = read_tables(config)
     elif isinstance(config, PairConfig):
         found = read_pair_data(config)
-    elif getattr(config, "bytes", 0) > LARGE:
-        return None
     elif isinstance(config, FillDataConfig):
         found = read_fill_source(config)
     else:
@@ -46,6 +47,17 @@ def data_of(run: Run) -> Data | None:
     if found.config.fingerprint != config.fingerprint:
         raise DataError(f"the data in {', '.join(config.train)} have changed since this run was trained")
     return found
+
+
+def _is_large(paths: Iterable[str]) -> bool:
+    """Whether these files and folders are more than is worth reading; it stops looking when they are."""
+    total = 0
+    for path in map(Path, paths):
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            total += file.stat().st_size if file.is_file() else 0
+            if total > LARGE:
+                return True
+    return False
 
 
 def parts_of(data: Any) -> dict[str, Any]:

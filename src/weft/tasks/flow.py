@@ -35,9 +35,9 @@ def train_task(request: Request, report: Report) -> tuple[RunDirectory | None, O
     job = prepared.job(request.sample)
     check_model(prepared.config.model, prepared.tokenizer, "the plan", prepared.source_tokenizer)
     run = new_run(job, request.out, short_name(prepared.config.data.train), ranks)
+    job = watched(job, prepared, run, ranks, recording) if request.watch else job
     if ranks.is_first:
         recording.begin(run, reasons_of(request, prepared))
-    job = watched(job, prepared, run, ranks, recording) if request.watch else job
     return run, train_job(run, job, ranks, recording, request=request, start=start)
 
 

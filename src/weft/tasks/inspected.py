@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -173,7 +173,18 @@ def _at(found: Inspected, length: int | None, batch: int | None) -> Inspected:
         batch = found.batch or (PICTURES if pictures else TEXTS)
         why = "as in its training" if found.batch else "as nothing says it"
         notes.append(f"{batch:,} of them in a step, {why} (--batch)")
+    notes += [f"no account of {told}" for told in _uncounted(found.training)]
     return Inspected(found.name, model, length, batch, found.training, found.steps, found.run, tuple(notes))
+
+
+def _uncounted(training: TrainingConfig) -> Iterator[str]:
+    """What would make memory and seconds other than they are told."""
+    if training.micro_batch:
+        yield f"training.micro_batch = {training.micro_batch}: memory and seconds are of the whole batch at once"
+    if training.freeze is not None:
+        yield f"training.freeze = {training.freeze}: everything is taken to learn"
+    if training.precision != "float32":
+        yield f"training.precision = {training.precision}: memory and seconds are of float32"
 
 
 def _side(name: str) -> int:

@@ -84,6 +84,8 @@ def _examples(run: Run, data: Callable[[], Data | None]) -> dict[str, Any]:
         return {}
     if run.task == "embed":
         return {"kind": "neighbours", "examples": _neighbours(run)}
+    if run.task in ("classify", "translate") and data() is None:
+        return {}
     if isinstance(config, PictureConfig):
         return {"kind": "pictures", **pictures_shown(run, data())}
     if run.task == "classify":
@@ -138,6 +140,7 @@ def _gaps(run: Run, data: Any) -> list[dict[str, Any]]:
         return []
     text = "".join(data.validation.pieces(stop=100_000))
     lines = [line.strip() for line in re.split(r"(?<=[.!?])\s+|\n+", text) if 6 <= len(line.split()) <= 24]
+    lines = [line for line in lines if re.search(r"\w", line)]
     chosen = lines[:: max(1, len(lines) // SENTENCES)][:SENTENCES]
     asked = []
     for line in chosen:

@@ -12,6 +12,7 @@ from weft.data import Labels
 from weft.pages.png import png_uri
 from weft.tasks.answers import Answer
 from weft.tasks.data_facts import judged_part
+from weft.tasks.held_out import some_of
 from weft.tasks.picture_data import PictureData
 from weft.tasks.tables import Tables
 
@@ -31,7 +32,7 @@ def answers_shown(run: Run, data: Any) -> dict[str, Any]:
     """Texts with the answer and the truth; `measured_on` says whether they were held out or are of the test."""
     assert isinstance(data, Tables)
     part, examples = judged_part(data)
-    places = _spaced(len(examples), ASKED)
+    places = some_of(len(examples), ASKED)
     inputs = examples.inputs()
     given = [inputs[n] if len(inputs[n]) > 1 else inputs[n][0] for n in places]
     rows = _judged(run.classify(given), [examples.labels[n] for n in places], data.labels)
@@ -46,7 +47,7 @@ def pictures_shown(run: Run, data: Any) -> dict[str, Any]:
     """The same for pictures, each small enough for a page."""
     assert isinstance(data, PictureData)
     part, pictures = judged_part(data)
-    places = _spaced(len(pictures), ASKED)
+    places = some_of(len(pictures), ASKED)
     rows = _judged(
         run.classify([np.asarray(pictures.pixels[n]) for n in places]),
         [pictures.labels[n] for n in places],
@@ -76,15 +77,10 @@ def _judged(answers: Sequence[Answer], truth: Sequence[str], labels: Labels) -> 
 
 def _chosen(rows: list[dict[str, Any]], some: int, wrong: int) -> list[dict[str, Any]]:
     """Some that stand for all, then the mistakes of which it was surest."""
-    first = [rows[n] for n in _spaced(len(rows), some)]
+    first = [rows[n] for n in some_of(len(rows), some)]
     mistakes = [row for row in rows if row.get("right") is False and row not in first]
     mistakes.sort(key=lambda row: -(row["probability"] or 0.0))
     return [*({**row, "group": "some"} for row in first), *({**row, "group": "mistakes"} for row in mistakes[:wrong])]
-
-
-def _spaced(count: int, wanted: int) -> list[int]:
-    """So many places, as far from each other as they can be."""
-    return sorted(set(np.linspace(0, count - 1, min(wanted, count)).astype(int).tolist()))
 
 
 def _short(text: str) -> str:

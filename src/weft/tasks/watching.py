@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from weft.analysis import health_sentences, softmax_health
 from weft.checkpoints import RunDirectory
-from weft.checkpoints.files import write_text
+from weft.checkpoints.files import read_lines, write_text
 from weft.tasks.held_out import HeldOut
 
 Report = Callable[[dict[str, Any]], None]
@@ -39,12 +38,8 @@ class Watch:
 
     def _write(self, step: int, told: dict[str, Any]) -> None:
         """Steps that are done again after a kill stand there once: later lines are cut off first."""
-        before = [line for line in _whole_lines(self.path) if json.loads(line)["step"] < step]
-        write_text(self.path, "".join(f"{line}\n" for line in [*before, json.dumps(told)]))
-
-
-def _whole_lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        before = [line for line in read_lines(self.path) if line["step"] < step]
+        write_text(self.path, "".join(f"{json.dumps(line)}\n" for line in [*before, told]))
 
 
 def was_watched(run: RunDirectory) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from weft.training.trainer import Trainer
 
 CLOCK = ("seconds",)  # values that depend on the clock go to timing.jsonl
+EARLIER = {"exp_avg": "first", "exp_avg_sq": "second"}  # what checkpoints of earlier versions call AdamW's averages
 
 
 class Carried(Protocol):
@@ -183,6 +184,6 @@ def load_optimizer_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None
         name, _, key = full_name.rpartition("/")
         if name not in params:
             raise DataError(f"the checkpoint has optimizer state for {name!r}, which the model does not have")
-        p = params[name]
+        p, key = params[name], EARLIER.get(key, key)
         counts = key == "step"  # one number, whole on every rank
         trainer.optimizer.state[p][key] = tensor.to(p.device) if counts else placed_like(tensor, p)
