@@ -18,9 +18,8 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from weft.analysis import AttentionMap
-from weft.blocks.attention import Attention, AttentionConfig, ChannelLookup, HierarchyLookup, Mask
-from weft.blocks.attention.base import Grid
-from weft.blocks.attention.pattern import PatternLookup
+from weft.blocks.attention import Attention, AttentionConfig, Mask
+from weft.blocks.attention.base import Grid, Lookup
 from weft.errors import ConfigError, UnsupportedError
 
 Seen = Bool[np.ndarray, "T S"]
@@ -38,6 +37,7 @@ class Reach:
     measured   the same by gradients; None: not tried
     grid       the last inputs are places of a picture, row by row
     sources    so many of the first inputs belong to another text, which was read before
+    note       what is to be known besides
     """
 
     position: int
@@ -46,6 +46,7 @@ class Reach:
     measured: Bool[np.ndarray, "L S"] | None = None
     grid: Grid | None = None
     sources: int = 0
+    note: str = ""
 
     @property
     def counts(self) -> list[int]:
@@ -93,43 +94,40 @@ def reach(
     return Reach(position % length, names, composed(patterns, position % length), measured, grid)
 
 
-def composed(patterns: Sequence[Bool[np.ndarray, "T S"]], position: int) -> Bool[np.ndarray, "L N"]:
+def composed(patterns: Sequence[Seen], position: int) -> Bool[np.ndarray, "L N"]:
     """What the position has seen after each of the layers, each of which lets row t see the columns s, and itself."""
-    seen = np.eye(patterns[0].shape[1], dtype=bool)
     rows = []
-    for pattern in patterns:
-        through = pattern | np.eye(len(pattern), dtype=bool)
-        seen = (through.astype(np.float32) @ seen.astype(np.float32)) > 0
-        rows.append(seen[position])
+    for depth in range(1, len(patterns) + 1):
+        seen = one_place(position, len(patterns[0]))
+        for pattern in reversed(patterns[:depth]):
+            seen = pattern[seen].any(0) | seen
+        rows.append(seen)
     return np.stack(rows)
+
+
+def one_place(position: int, length: int) -> Bool[np.ndarray, "_"]:
+    """The set of this place alone."""
+    found: np.ndarray = np.arange(length) == position
+    return found
 
 
 def seen_pairs(module: nn.Module, length: int, mask: Mask) -> Seen:
     """Row t, column s: whether this attention lets t look at s, by its own rule and not by trying."""
     if not isinstance(module, Attention):
         raise UnsupportedError(f"a {type(module).__name__}", expected="attention that looks values up")
-    heads, kv_heads = module.heads, module.kv_heads
-    width = module.query.out_features // heads
-    query, key = torch.zeros(1, heads, length, width), torch.zeros(1, kv_heads, length, width)
-    dtype = next(module.parameters()).dtype
-    return allowed_pairs(AttentionMap(module.lookup, query.to(dtype), key.to(dtype), key.to(dtype), mask))
+    return _pairs(module.lookup, mask, length, length)
 
 
 def allowed_pairs(found: AttentionMap) -> Seen:
     """The same for what one lookup was given: (asking, answering), for the first row and head."""
-    asking, answering = found.query.shape[2], found.key.shape[2]
-    everything = np.ones((asking, answering), dtype=bool)
-    lookup = found.lookup
-    summarised = isinstance(lookup, ChannelLookup | HierarchyLookup)  # each token hears of all others
-    if summarised or (isinstance(lookup, PatternLookup) and lookup.learned is not None):
-        return everything
-    try:
-        with torch.no_grad():
-            allowed = lookup.scored(found.query[:1], found.key[:1], found.mask).allowed
-    except UnsupportedError:  # no softmax: everything that the mask allows
-        allowed = found.mask.allowed(asking, answering, found.query.device)
+    return _pairs(found.lookup, found.mask, found.query.shape[2], found.key.shape[2])
+
+
+def _pairs(lookup: Lookup, mask: Mask, asking: int, answering: int) -> Seen:
+    said = [part.device for part in (mask.keep, mask.allow) if part is not None]
+    allowed = lookup.allowed(mask, asking, answering, said[0] if said else torch.device("cpu"))
     if allowed is None:
-        return everything
+        return np.ones((asking, answering), dtype=bool)
     allowed = allowed if allowed.dim() == 2 else allowed[0, 0]
     return allowed.expand(asking, answering).cpu().numpy()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -160,9 +161,19 @@ def tell_reach(told: dict[str, Any], columns: int) -> Iterator[str]:
                     line = letters(part, at if title != "source" else -1, max(8, columns - 12))
                     yield f"  {title + ' ' if title else ''}{line}"
     yield LETTERS[:columns]
-    yield {True: "Measured by gradients: the same.", None: "Too large to be measured by gradients in a moment."}.get(
-        told["agrees"], "Measured by gradients, it sees less or more: these weights let some of it through, or not."
-    )
+    for sentence in _about_reach(told):
+        yield from textwrap.wrap(sentence, min(columns, 100))
+
+
+def _about_reach(told: dict[str, Any]) -> Iterator[str]:
+    if told["note"]:
+        yield told["note"]
+    if told["agrees"]:
+        yield "Measured by gradients: the same."
+    elif told["measured"] is not None:
+        yield "Measured by gradients, it sees less or more: these weights let some of it through, or not."
+    elif told["layers"] != ["counts"]:
+        yield "Too large to be measured by gradients in a moment."
 
 
 def letters(row: str, itself: int, width: int) -> str:

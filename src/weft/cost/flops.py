@@ -56,7 +56,7 @@ class Walk:
         return sum(found.total for part, found in self.parts.items() if part.endswith(word))
 
 
-class _NoNumbers(TorchFunctionMode):
+class NoNumbers(TorchFunctionMode):
     """Answers what a model asks about numbers where there are none: no bias forbids anything, no text is too long."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -81,7 +81,7 @@ def walk(config: ModelConfig, *, batch: int, length: int) -> Walk:
         return Walk()
     model = config.skeleton()
     found = Walk()
-    with _counting(model, found), _NoNumbers():
+    with _counting(model, found), NoNumbers():
         step_loss(config, model, without_numbers, batch, length)
     found.parts = dict(sorted(found.parts.items(), key=lambda item: -item[1].total))
     return found

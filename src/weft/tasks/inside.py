@@ -19,10 +19,20 @@ from weft.analysis import (
     softmax_health,
 )
 from weft.analysis.model_reach import model_reach
-from weft.analysis.reach import Reach
+from weft.analysis.reach import DIRECTIONS, Reach
 from weft.blocks.residual import PostNorm, PreNorm
-from weft.errors import DataError, UnsupportedError
-from weft.models import LanguageConfig, ModelConfig, PairModelConfig
+from weft.cost.flops import walk
+from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.models import (
+    BagOfWordsConfig,
+    LanguageConfig,
+    ModelConfig,
+    NGramConfig,
+    PairModelConfig,
+    RecurrentModel,
+    ResNetConfig,
+    Word2VecConfig,
+)
 from weft.models.pictures import PictureConfig
 from weft.tasks.held_out import HeldOut
 from weft.tasks.looking import check_has_attention, view_of
@@ -30,8 +40,8 @@ from weft.tasks.run import Run
 from weft.tasks.task import find_task
 from weft.tasks.watching import rounded
 
-LARGEST = 200_000_000  # parameters of a model whose reach is tried
 BY_GRADIENTS = 4e11  # operations for which gradients are measured too: some seconds
+COUNTED = "By its order: how much of that was ever counted together is up to the text."
 SHORT = 64  # tokens of a source and a target whose reach is asked for
 
 
@@ -64,22 +74,37 @@ def health_of(run: Run, given: str | Path | None = None) -> dict[str, Any]:
 
 
 def reach_of(config: ModelConfig, position: int | None, length: int, run: Run | None = None) -> Reach:
-    """What the state at a position (None: the last of a model that writes, else the middle) can see after each layer,
-    with the weights of a run, or with random ones."""
-    count = sum(p.numel() for p in config.skeleton().parameters())
-    if count > LARGEST:
+    """What the state at a position (None: the last of a model that writes, else the middle) can see after each layer.
+
+    Predicted without any weights; measured with those of a run, or with random ones, if that takes only seconds.
+    """
+    if isinstance(config, NGramConfig):
+        return _counted_reach(config, position, length)
+    if isinstance(config, BagOfWordsConfig | Word2VecConfig):
         raise UnsupportedError(
-            f"the reach in a model of {count:,} parameters", expected=f"at most {LARGEST:,}: it is tried out"
+            f"the reach of a {config.kind}, which has no layers and no places",
+            expected="a model that reads texts or pictures in layers",
         )
-    model = run.model if run is not None else _drawn(config)
     call, inputs = _calls(config, length)
-    measure = 6 * count * inputs * getattr(config, "depth", 4) < BY_GRADIENTS
+    work = getattr(config, "depth", 1) * walk(config, batch=1, length=length).total.total  # back from each layer
+    measure = DIRECTIONS * work < BY_GRADIENTS
     if position is None:
         writes = isinstance(config, LanguageConfig | PairModelConfig)
         side = math.isqrt(inputs)
         middle = side * (side // 2) + side // 2 if isinstance(config, PictureConfig) else inputs // 2
         position = -1 if writes else middle
+    model = config.skeleton() if not measure else _drawn(config) if run is None else run.model
     return model_reach(model, call, position, measure=measure)
+
+
+def _counted_reach(config: NGramConfig, position: int | None, length: int) -> Reach:
+    """A table of counts has one layer: the next token depends on the last order − 1."""
+    at = length - 1 if position is None else position
+    if not 0 <= at < length:
+        raise ConfigError(f"position {position} of {length}", expected=f"from 0 to {length - 1}")
+    places = np.arange(length)
+    seen = (places <= at) & (places > at - (config.order - 1))
+    return Reach(at, ("counts",), seen[None], note=COUNTED)
 
 
 def _drawn(config: ModelConfig) -> nn.Module:
@@ -100,13 +125,10 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
         def look(model: nn.Module, seed: int) -> Any:
             chance = torch.Generator().manual_seed(seed)
             pixels = torch.randn(1, config.channels, length, length, generator=chance)
-            return model(pixels.to(next(model.parameters()).dtype))
+            return model(pixels.to(next(model.parameters())))
 
-        patch = getattr(config, "patch", None) or getattr(config, "strides", (4,))[0]
-        return look, max(1, length // patch) ** 2
-    words = getattr(config, "vocab_size", None)
-    if words is None:
-        raise UnsupportedError(f"the reach of a {config.kind}", expected="a model that reads texts or pictures")
+        return look, max(1, length // _pixels_of_place(config)) ** 2
+    words: int = config.vocab_size  # type: ignore[attr-defined]
     length = min(length, getattr(config, "max_length", None) or length)
     sides = [length]
     vocabularies = [words]
@@ -117,9 +139,18 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
     def read(model: nn.Module, seed: int) -> Any:
         chance = torch.Generator().manual_seed(seed)
         drawn = [torch.randint(v, (1, n), generator=chance) for v, n in zip(vocabularies, sides, strict=True)]
-        return model(*drawn)
+        reads = model.hidden if isinstance(model, RecurrentModel) else model  # it may have no head for the next token
+        return reads(*(tokens.to(next(model.parameters()).device) for tokens in drawn))
 
     return read, sides[-1]
+
+
+def _pixels_of_place(config: PictureConfig) -> int:
+    """How many rows of pixels lie in a row of the places that go into the first layer."""
+    if isinstance(config, ResNetConfig):
+        return 4 if config.stem == "large" else 1
+    patch: int = getattr(config, "patch", None) or getattr(config, "strides", (4,))[0]
+    return patch
 
 
 def reach_told(found: Reach) -> dict[str, Any]:
@@ -135,6 +166,7 @@ def reach_told(found: Reach) -> dict[str, Any]:
         "sources": found.sources,
         "grid": grid,
         "layers": list(found.layers),
+        "note": found.note,
         "seen": found.counts,
         "predicted": rows(found.predicted),
         "measured": rows(found.measured),

@@ -24,6 +24,7 @@ Keys = Float[Tensor, "B G S K"]
 Values = Float[Tensor, "B G S W"]
 Heads = Float[Tensor, "B H T W"]
 Weights = Float[Tensor, "B H T S"]
+Allowed = Bool[Tensor, "*lead T S"]
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Mask:
                 given = f"Mask {name} has shape {tuple(part.shape)}"
                 raise ShapeError(given, expected=f"{scores[2:]} (T, S) or one that broadcasts to {scores} (B, H, T, S)")
 
-    def allowed(self, asking: int, answering: int, device: torch.device) -> Bool[Tensor, "*lead T S"] | None:
+    def allowed(self, asking: int, answering: int, device: torch.device) -> Allowed | None:
         """All hard prohibitions as one bool tensor that broadcasts to the scores; None if there are none."""
         self.check_one_text()
         parts: list[Tensor] = []
@@ -163,7 +164,7 @@ class Scored(NamedTuple):
     """What a softmax is taken of: scores, scaled and with their bias, and which of them count (None: all)."""
 
     scores: Weights
-    allowed: Bool[Tensor, "*lead T S"] | None
+    allowed: Allowed | None
 
 
 class Lookup(nn.Module):
@@ -200,6 +201,10 @@ class Lookup(nn.Module):
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         raise UnsupportedError(f"{type(self).__name__} has no table of attention weights to show")
+
+    def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
+        """Who may look at whom, by the mask and by the kind's own rule; None: everyone at everyone."""
+        return mask.allowed(asking, answering, device)
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
         """The scores whose softmax is in use, for looking inside; a kind that takes none refuses."""

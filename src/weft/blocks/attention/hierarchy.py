@@ -14,7 +14,19 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Scored, Values, Weights, spread
+from weft.blocks.attention.base import (
+    EVERYTHING,
+    Allowed,
+    Heads,
+    Keys,
+    Lookup,
+    Mask,
+    Queries,
+    Scored,
+    Values,
+    Weights,
+    spread,
+)
 from weft.blocks.attention.heads import HeadsConfig
 from weft.blocks.attention.softmax import inverse_temperature, products, softargmax, temperature_of_softmax
 from weft.blocks.cache import Cache
@@ -51,6 +63,9 @@ class HierarchyLookup(Lookup):
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         collected = self._collected(key, mask)
         return self._asked(query, collected, key) @ collected
+
+    def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
+        return None  # each token hears of all others
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
         """Of each token with each summary, whose keys the summaries have collected."""

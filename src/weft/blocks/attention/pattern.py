@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from weft.blocks.attention.base import (
     EVERYTHING,
+    Allowed,
     Grid,
     Heads,
     Keys,
@@ -223,6 +224,12 @@ class PatternLookup(Lookup):
         key = spread(key, query.shape[1])
         every = self.inside.weights(query, torch.cat([key, found @ key], 2), _with_more(spelled, found.shape[2]))
         return every[..., :answering] + every[..., answering:] @ found
+
+    def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
+        if self.learned is not None:  # has read every token, and tells everyone
+            return None
+        spelled = self._spelled_out(self._pattern(mask, asking, answering), mask, asking, answering, device)
+        return spelled.allowed(asking, answering, device)
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
         """Learned tokens are keys too, behind the others."""

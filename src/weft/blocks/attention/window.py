@@ -13,7 +13,19 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft.blocks.attention.base import EVERYTHING, Grid, Heads, Keys, Lookup, Mask, Queries, Scored, Values, Weights
+from weft.blocks.attention.base import (
+    EVERYTHING,
+    Allowed,
+    Grid,
+    Heads,
+    Keys,
+    Lookup,
+    Mask,
+    Queries,
+    Scored,
+    Values,
+    Weights,
+)
 from weft.blocks.attention.heads import HeadsConfig
 from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup
 from weft.blocks.cache import positions
@@ -53,6 +65,9 @@ class WindowLookup(Lookup):
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         mask = self._without_others(mask, query.shape[2], key.shape[2], query.device)
         return self.inside.weights(query, key, mask)
+
+    def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
+        return self._without_others(mask, asking, answering, device).allowed(asking, answering, device)
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
         mask = self._without_others(mask, query.shape[2], key.shape[2], query.device)
