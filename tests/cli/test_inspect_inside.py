@@ -64,6 +64,26 @@ def test_reach_of_a_run_and_of_a_named_size(place):
     assert "..................##o..." in shown and "Measured by gradients: the same." in shown
 
 
+def test_reach_of_models_without_attention(place):
+    found = told_by(place, "5gram", "--reach", "20", "--length", "24")["reach"]
+    assert found["seen"] == [4] and found["predicted"] == ["0" * 17 + "1111" + "000"] and found["measured"] is None
+    small = sets("model.widths=16,16", "model.depths=1,1", "model.groups=4", "model.channels=1")
+    found = told_by(place, "resnet", *small, "--reach", "--length", "14")["reach"]
+    assert found["grid"] == [14, 14] and found["seen"] == [25, 121] and found["agrees"] is True
+    shown = here("inspect", "resnet", *small, "--reach", "--length", "14", cwd=place).stdout
+    assert "Statistics of group norms are held" in shown and "  .....#####....\n" in shown
+    found = told_by(place, "bahdanau", *sets("model.width=16"), "--reach", "--length", "9")["reach"]
+    assert found["seen"] == [18] and found["sources"] == 9 and found["agrees"] is True
+
+
+def test_reach_of_a_model_that_is_too_large_to_be_tried(place):
+    """Nothing of its size is made: the pattern is known without weights."""
+    found = told_by(place, "gpt2-xl", "--reach", "--length", "12")["reach"]
+    assert found["seen"] == [12] * 48 and found["measured"] is None and found["agrees"] is None
+    shown = here("inspect", "vit-h", "--reach", cwd=place).stdout
+    assert "Too large to be measured by gradients" in shown
+
+
 def test_flow_of_a_run(place):
     found = told_by(place, "run", "--flow")["flow"]
     (now,) = found["now"]
@@ -107,8 +127,8 @@ def test_what_cannot_be_is_refused(place):
         (["run", "--reach", "--out", "x.gif"], ".png or .svg", 2),
         (["run", "--reach", "99"], "from 0 to 15", 2),
         (["run", "--health", "a", "b"], "one input", 2),
-        (["resnet", "--reach"], "reach of a", 1),
-        (["gpt2-xl", "--reach"], "at most", 1),
+        (["bag-of-words", "--reach"], "no layers and no places", 1),
+        (["5gram", "--reach", "999"], "from 0 to 255", 2),
     ):
         refused = here("inspect", *words, cwd=place, check=False)
         assert refused.returncode == code and said in refused.stderr, (words, refused.stderr)

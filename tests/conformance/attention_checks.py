@@ -348,6 +348,25 @@ def scores_that_are_shown_are_those_in_use(config: AttentionConfig) -> None:
 
 
 @check
+def nobody_looks_where_it_may_not(config: AttentionConfig) -> None:
+    """`allowed` tells who may look at whom, and the weights keep to it: exactly zero everywhere else."""
+    module = build(config)
+    for mask in (Mask(), CAUSAL, Mask(keep=torch.arange(31).expand(2, -1) < torch.tensor([[31], [9]]))):
+        lookups = []
+        handle = module.lookup.register_forward_pre_hook(lambda _, inputs, kept=lookups: kept.append(inputs))
+        run(module, random(2, 31, WIDTH), mask=mask)
+        handle.remove()
+        query, key, _, given = lookups[0]
+        try:
+            weights = module.lookup.weights(query, key, given)
+        except UnsupportedError as error:
+            raise Refused(str(error)) from None
+        allowed = module.lookup.allowed(given, 31, 31, query.device)
+        if allowed is not None:
+            assert not weights.masked_fill(allowed, 0.0).any()
+
+
+@check
 def the_lookup_alone_aligns_fewer_queries_with_the_last_keys(config: AttentionConfig) -> None:
     try:
         lookup: Lookup = config.lookup().eval()
