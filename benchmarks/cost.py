@@ -27,12 +27,12 @@ from weft.cost.seconds import Clock
 from weft.cost.step import step_loss
 from weft.models import ModelConfig
 from weft.tasks.environment import memory_in_use
-from weft.tasks.inspected import process_memory, update_of
+from weft.tasks.inspected import learning_of, process_memory
 from weft.training import TrainingConfig
 from weft.training.allocation import keep_freed_memory
 
 TRAINING = TrainingConfig(steps=1, batch=1)
-UPDATE = update_of(TRAINING)
+LEARNING = learning_of(TRAINING)
 STEPS, ROUNDS, FRESH = 7, 3, 3
 CASES: dict[str, tuple[dict[str, Any], int, int]] = {  # the model, batch, length
     "gpt": ({"kind": "gpt", "vocab_size": 8192, "depth": 6}, 16, 256),
@@ -71,7 +71,7 @@ def memory() -> None:
         ]
         process = int(statistics.median(one["process"] for one in told))
         config = ModelConfig.pick(fields)
-        ours = memory_of(config, batch=batch, length=length, update=UPDATE, process=process).total
+        ours = memory_of(config, batch=batch, length=length, learning=LEARNING, process=process).total
         say(f"memory/{name}", ours, statistics.median(one["peak"] for one in told))
 
 
@@ -84,7 +84,7 @@ def peak(name: str) -> None:
     before = process_memory(TRAINING)
     config = ModelConfig.pick(fields)
     model = config.build().train()
-    move = UPDATE(model)
+    move = LEARNING.update(model)
     for _ in range(STEPS):
         torch.autograd.backward(step_loss(config, model, numbers, batch, length))
         move()
@@ -98,11 +98,11 @@ def seconds() -> None:
     for name, (fields, batch, length) in CASES.items():
         config = ModelConfig.pick(fields)
         model = config.build().train()
-        move = UPDATE(model)
+        move = LEARNING.update(model)
         ours, real = [], []
         for _ in range(ROUNDS):
-            clock = Clock.calibrated(UPDATE)
-            ours.append(sum(seconds_of(config, clock, batch=batch, length=length, update=UPDATE).values()))
+            clock = Clock.calibrated(LEARNING.update)
+            ours.append(sum(seconds_of(config, clock, batch=batch, length=length, learning=LEARNING).values()))
             for _ in range(1 + STEPS):
                 began = time.perf_counter()
                 torch.autograd.backward(step_loss(config, model, numbers, batch, length))

@@ -8,6 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from weft.blocks.attention import tiles
+from weft.cost.learning import PLAIN
 from weft.cost.step import step_loss
 from weft.models import ModelConfig, PictureConfig
 
@@ -42,10 +43,10 @@ def _convolution_back(slope, x, weight, *rest, out_shape=None, **_):
     return 2 * slope[0] * math.prod(slope[2:]) * math.prod(weight) * sum(rest[7][:2])
 
 
-def counted(config, batch, length):
+def counted(config, batch, length, learning=PLAIN):
     """Operations forward and backward of a real step by the plain kernels, which torch can count."""
     torch.manual_seed(0)
-    model = config.build().train()
+    model = learning.ready(config.build())
     rules = {aten.mv: _matrix_by_vector, aten.convolution_backward: _convolution_back}
     counter = FlopCounterMode(display=False, custom_mapping=rules)
     plain = torch.backends.mkldnn.flags(enabled=False)

@@ -17,10 +17,10 @@ from weft.cost.seconds import Clock
 from weft.cost.step import step_loss
 from weft.cost.trace import trace
 from weft.models import GPTConfig, NGramConfig
-from weft.tasks.inspected import update_of
+from weft.tasks.inspected import learning_of
 from weft.training import TrainingConfig
 
-UPDATE = update_of(TrainingConfig(steps=1, batch=1))
+LEARNING = learning_of(TrainingConfig(steps=1, batch=1))
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "cost.py"
 
 
@@ -72,11 +72,60 @@ def test_attention_without_the_fused_kernel_keeps_its_square():
 
 
 def test_the_optimizer_has_a_state_of_its_own():
-    adamw = update_of(TrainingConfig(steps=1, batch=1, optimizer={"kind": "adamw"}))
+    adamw = learning_of(TrainingConfig(steps=1, batch=1, optimizer={"kind": "adamw"}))
     config = small("gpt")
-    found = trace(config, batch=1, length=8, update=adamw)
+    found = trace(config, batch=1, length=8, learning=adamw)
     assert found.optimizer == pytest.approx(2 * found.weights, rel=0.01)
-    assert 0.9 * found.weights < trace(config, batch=1, length=8, update=UPDATE).optimizer < 2 * found.weights
+    assert 0.9 * found.weights < trace(config, batch=1, length=8, learning=LEARNING).optimizer < 2 * found.weights
+
+
+def test_what_is_frozen_needs_no_slope_and_keeps_less():
+    config = small("gpt", depth=4)
+    plain, frozen = (
+        trace(config, batch=4, length=64, learning=learning_of(TrainingConfig(steps=1, batch=1, freeze=what)))
+        for what in (None, 3)
+    )
+    assert frozen.weights == plain.weights
+    assert frozen.gradients < 0.5 * plain.gradients and frozen.optimizer < 0.5 * plain.optimizer
+    assert frozen.activations < 0.7 * plain.activations
+
+
+def test_bf16_keeps_less():
+    config = small("gpt", depth=4)
+    plain, half = (
+        trace(config, batch=4, length=64, learning=learning_of(TrainingConfig(steps=1, batch=1, precision=precision)))
+        for precision in ("float32", "bf16")
+    )
+    kinds = {blank.dtype for part, operation in half.steps if part == "feed-forward" for blank in operation.tensors()}
+    assert torch.bfloat16 in kinds and half.weights == plain.weights and half.gradients == plain.gradients
+    assert half.activations < 0.85 * plain.activations
+
+
+def test_a_batch_in_parts():
+    """As much as a part needs, and the slopes of the part before; as long as all of them take."""
+    config = small("gpt", depth=2)
+    parts, whole = (TrainingConfig(steps=1, batch=1, micro_batch=size) for size in (4, None))
+    needed, small_one, all_at_once = (
+        memory_of(config, batch=batch, length=64, learning=learning_of(training))
+        for batch, training in ((32, parts), (4, whole), (32, whole))
+    )
+    assert needed.activations == pytest.approx(small_one.activations, rel=0.02)
+    assert small_one.total <= needed.total < 0.5 * all_at_once.total
+    clock = _PretendedClock()
+    sums = [
+        sum(seconds_of(config, clock, batch=batch, length=64, learning=learning_of(training)).values())
+        for batch, training in ((4, parts), (8, parts), (32, parts))
+    ]
+    each = sums[1] - sums[0]
+    assert 0.5 * sums[0] < each < sums[0], "all but the optimizer"
+    assert sums[2] == pytest.approx(sums[0] + 7 * each)
+
+
+class _PretendedClock(Clock):
+    """Every operation takes as long as it has bytes."""
+
+    def seconds(self, operation):
+        return 1e-9 * sum(blank.bytes for blank in operation.tensors())
 
 
 def test_memory_and_the_batch_that_fits():
@@ -86,7 +135,7 @@ def test_memory_and_the_batch_that_fits():
     assert memory.fitting(8, 180) == 4
     assert memory.fitting(8, 100) == 0
     config = small("gpt")
-    small_batch, large = (memory_of(config, batch=n, length=64, update=UPDATE) for n in (2, 8))
+    small_batch, large = (memory_of(config, batch=n, length=64, learning=LEARNING) for n in (2, 8))
     assert large.activations == pytest.approx(4 * small_batch.activations, rel=0.05)
     assert memory_of(NGramConfig(vocab_size=9), batch=1, length=9).total == 0
 
@@ -113,7 +162,7 @@ def test_seconds_of_a_step(monkeypatch):
     monkeypatch.setattr(seconds, "NOW", time.process_time)
     config, batch, length = GPTConfig(vocab_size=512, width=128, depth=3, max_length=64), 8, 64
     model = config.build().train()
-    move = UPDATE(model)
+    move = LEARNING.update(model)
 
     def step():
         began = time.process_time()
@@ -125,7 +174,7 @@ def test_seconds_of_a_step(monkeypatch):
     step()
     ratios = []
     for _ in range(3):
-        parts = seconds_of(config, Clock.calibrated(UPDATE), batch=batch, length=length, update=UPDATE)
+        parts = seconds_of(config, Clock.calibrated(LEARNING.update), batch=batch, length=length, learning=LEARNING)
         ratios.append(sum(parts.values()) / sorted(step() for _ in range(5))[2])
     assert 0.7 < sorted(ratios)[1] < 1.3
     assert set(parts) >= {"feed-forward", "attention maps", "attention scores", "head", "optimizer", "norms"}
@@ -137,9 +186,9 @@ def test_a_large_step_is_measured_in_part(monkeypatch):
     config = GPTConfig(vocab_size=256, width=64, depth=2, max_length=64)
     monkeypatch.setattr(seconds, "NOW", time.process_time)
     clock = Clock()
-    whole = sum(seconds_of(config, clock, batch=32, length=64, update=UPDATE).values())
+    whole = sum(seconds_of(config, clock, batch=32, length=64, learning=LEARNING).values())
     monkeypatch.setattr(estimate, "LARGE", 1e7)
-    part = sum(seconds_of(config, clock, batch=32, length=64, update=UPDATE).values())
+    part = sum(seconds_of(config, clock, batch=32, length=64, learning=LEARNING).values())
     assert 0.5 < part / whole < 2
 
 

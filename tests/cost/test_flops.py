@@ -1,5 +1,6 @@
 """Operations by rules against operations counted in a real run: for every family and every kind of attention."""
 
+import functools
 import itertools
 
 import pytest
@@ -9,8 +10,10 @@ from weft.blocks import AttentionConfig
 from weft.cost import cost_of, picture_cost
 from weft.cost.curves import crossing, over_lengths, over_widths, wider
 from weft.cost.flops import walk
+from weft.cost.learning import PLAIN, Learning
 from weft.models import BagOfWordsConfig, ModelConfig, NGramConfig, PictureConfig
 from weft.models.presets import PRESETS, preset
+from weft.training.freezing import freeze
 
 KINDS = [  # of attention, in families that take them: what cannot be kept from looking ahead does not write
     (family, kind)
@@ -24,8 +27,9 @@ WALKED = [  # not the deepest, which are as the others, nor what is counted
 ]
 
 
-def agrees(config, batch, length):
-    found, (forward, backward) = walk(config, batch=batch, length=length).total, counted(config, batch, length)
+def agrees(config, batch, length, learning=PLAIN):
+    found = walk(config, batch=batch, length=length, learning=learning).total
+    forward, backward = counted(config, batch, length, learning)
     assert found.forward == pytest.approx(forward, rel=0.01)
     assert found.backward == pytest.approx(backward, rel=0.01)
 
@@ -64,6 +68,29 @@ def test_every_kind_of_attention_as_counted(family, kind):
 def test_other_parts_as_counted(family, fields):
     config = small(family, **fields)
     agrees(config, 2, usual_length(config))
+
+
+FROZEN = [
+    ("gpt", {"depth": 3, "tied": True}, 1),
+    ("gpt", {"depth": 3, "attention": {"kind": "local", "window": 8}}, 2),
+    ("gpt", {"depth": 2, "position": {"kind": "learned"}}, "embeddings"),
+    ("bert", {"depth": 3}, 2),
+    ("transformer", {"depth": 2}, 1),
+    ("vit", {"depth": 3}, 1),
+    ("davit", {}, 1),
+    ("resnet", {}, 2),
+    ("lstm", {"depth": 2}, 1),
+]
+
+
+@pytest.mark.parametrize(("family", "fields", "what"), FROZEN)
+def test_what_is_frozen_has_no_slope(family, fields, what):
+    config = small(family, **fields)
+    learning = Learning(freeze=functools.partial(freeze, what=what))
+    agrees(config, 2, usual_length(config), learning)
+    plain, frozen = (walk(config, batch=2, length=usual_length(config), learning=one) for one in (PLAIN, learning))
+    assert frozen.total.forward == plain.total.forward
+    assert frozen.total.backward < plain.total.backward or what == "embeddings"
 
 
 def test_parts_are_told_apart():
@@ -113,14 +140,24 @@ def test_linear_attention_never_overtakes():
 
 def test_curves():
     config = small("gpt")
-    lengths = over_lengths(config, batch=1, length=64)
+    lengths = [one.point() for one in over_lengths(config, batch=1, length=64)]
     assert [point.length for point in lengths] == [16, 32, 64, 128, 256]
     assert all(a.flops < b.flops and a.scores < b.scores for a, b in itertools.pairwise(lengths))
-    widths = over_widths(config, batch=1, length=64)
+    widths = [one.point() for one in over_widths(config, batch=1, length=64)]
     assert [point.width for point in widths] == [16, 32, 64, 128, 256]
     assert all(a.parameters < b.parameters for a, b in itertools.pairwise(widths))
+    assert lengths[0].memory is None and lengths[0].seconds is None
+    priced = [one.point(lambda model, at: (at, 1.0 * model.width)) for one in over_lengths(config, batch=1, length=64)]
+    assert [(point.memory, point.seconds) for point in priced] == [(point.length, 64.0) for point in lengths]
     assert wider(BagOfWordsConfig(vocab_size=9), 2.0) is None
     assert walk(NGramConfig(vocab_size=9), batch=1, length=9).total.total == 0
+
+
+def test_learned_positions_grow_with_the_length():
+    config = small("gpt", position={"kind": "learned"}, max_length=64)
+    points = [one.point() for one in over_lengths(config, batch=1, length=64)]
+    assert [point.length for point in points] == [16, 32, 64, 128, 256]
+    assert [point.parameters - points[0].parameters for point in points] == [0, 0, 0, 64 * 64, 192 * 64]
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in IN_A_LOOP])

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from weft.cli.inspect import Section, Told
 
 if TYPE_CHECKING:
+    from weft.cost.curves import Price
+    from weft.cost.learning import Learning
     from weft.cost.seconds import Clock
-    from weft.cost.trace import Update
+    from weft.models import ModelConfig
     from weft.tasks.inspected import Inspected
 
 NARROW = 60  # columns; below, a row of a table takes two lines
@@ -71,8 +73,9 @@ def _tell_parameters(found: Inspected, told: Told, columns: int) -> Iterator[str
 def _flops(found: Inspected, told: Told) -> dict[str, Any]:
     from weft.cost.curves import crossing
     from weft.cost.flops import walk
+    from weft.tasks.inspected import learning_of
 
-    walked = walk(found.config, batch=found.batch, length=found.length)
+    walked = walk(found.config, batch=found.batch, length=found.length, learning=learning_of(found.training))
     total = walked.total
     parts = {part: {"forward": one.forward, "backward": one.backward} for part, one in walked.parts.items()}
     meets = crossing(found.config, length=found.length) if total.total else None
@@ -117,20 +120,20 @@ def _tell_flops(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 def _memory(found: Inspected, told: Told) -> dict[str, Any]:
     from weft.cost.estimate import memory_of
     from weft.tasks.environment import memory_free, memory_in_use
-    from weft.tasks.inspected import process_memory, update_of
+    from weft.tasks.inspected import learning_of, process_memory
 
     free = memory_free("cpu") + memory_in_use()
-    process = process_memory(found.training)
-    memory = memory_of(
-        found.config, batch=found.batch, length=found.length, update=update_of(found.training), process=process
-    )
+    process, learning = process_memory(found.training), learning_of(found.training)
+    memory = memory_of(found.config, batch=found.batch, length=found.length, learning=learning, process=process)
+    part = learning.part(found.batch)
     fits = memory.total <= free
     known = None if free == float("inf") else int(free)
     return asdict(memory) | {
         "total": memory.total,
         "free": known,
         "fits": fits,
-        "fitting_batch": found.batch if fits else memory.fitting(found.batch, free),
+        "at_once": part,
+        "fitting_batch": part if fits else memory.fitting(part, free),
     }
 
 
@@ -149,9 +152,10 @@ def _tell_memory(found: Inspected, told: Told, columns: int) -> Iterator[str]:
     if memory["fits"]:
         yield from _wrapped("It fits into this machine's memory.", columns)
     elif memory["fitting_batch"]:
+        small = memory["fitting_batch"]
         yield from _wrapped(
-            f"It does not fit: {_bytes(memory['free'])} can be had here. "
-            f"With --batch {memory['fitting_batch']} it would.",
+            f"It does not fit: {_bytes(memory['free'])} can be had here. With --batch {small} it would, or in parts: "
+            f"--set training.micro_batch={small}.",
             columns,
         )
     else:
@@ -162,11 +166,14 @@ def _tell_memory(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 
 
 @functools.lru_cache(maxsize=1)
-def _measured(update: Update) -> Clock:
+def _measured(learning: Learning) -> Clock:
     """This machine, measured once in a process."""
     from weft.cost.seconds import Clock
+    from weft.training.allocation import keep_freed_memory
 
-    return Clock.calibrated(update)
+    keep_freed_memory()  # as training does
+    assert learning.update is not None
+    return Clock.calibrated(learning.update)
 
 
 def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
@@ -174,13 +181,11 @@ def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
     if _own_loop(found) or not told["memory"]["fits"]:
         return {"step": None, "parts": {}, "steps": steps, "training": None, "bottleneck": None, "smaller": None}
     from weft.cost.estimate import seconds_of
-    from weft.tasks.inspected import smaller_than, update_of
-    from weft.training.allocation import keep_freed_memory
+    from weft.tasks.inspected import learning_of, smaller_than
 
-    keep_freed_memory()  # as training does
-    update = update_of(found.training)
-    clock = _measured(update)
-    parts = seconds_of(found.config, clock, batch=found.batch, length=found.length, update=update)
+    learning = learning_of(found.training)
+    clock = _measured(learning)
+    parts = seconds_of(found.config, clock, batch=found.batch, length=found.length, learning=learning)
     step = sum(parts.values())
     smaller = smaller_than(found, told["flops"]["total"])
     if smaller is not None:
@@ -216,18 +221,52 @@ def _tell_seconds(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 
 
 def _curves(found: Inspected, told: Told) -> dict[str, Any]:
+    from weft.cli.progress import counted
     from weft.cost.curves import over_lengths, over_widths
+    from weft.tasks.inspected import learning_of
 
-    lengths = over_lengths(found.config, batch=found.batch, length=found.length)
-    widths = over_widths(found.config, batch=found.batch, length=found.length)
-    return {"length": [asdict(point) for point in lengths], "width": [asdict(point) for point in widths]}
+    sizes: dict[str, Any] = {"batch": found.batch, "length": found.length, "learning": learning_of(found.training)}
+    along = {"length": over_lengths(found.config, **sizes), "width": over_widths(found.config, **sizes)}
+    price = None if _own_loop(found) else _price(found, told["memory"])
+    every = [(name, one) for name, variations in along.items() for one in variations]
+    curves: dict[str, list[dict[str, Any]]] = {name: [] for name in along}
+    for name, one in counted(every, "other lengths and widths"):
+        curves[name].append(asdict(one.point(price)))
+    return curves
+
+
+def _price(found: Inspected, memory: Told) -> Price:
+    """Memory, and seconds of what fits."""
+    from weft.cost.estimate import memory_of, seconds_of
+    from weft.tasks.inspected import learning_of
+
+    learning = learning_of(found.training)
+    free = float("inf") if memory["free"] is None else memory["free"]
+
+    def price(config: ModelConfig, length: int) -> tuple[int, float | None]:
+        asked: dict[str, Any] = {"batch": found.batch, "length": length, "learning": learning}
+        needed = memory_of(config, process=memory["process"], **asked).total
+        fits = needed <= free
+        return needed, sum(seconds_of(config, _measured(learning), **asked).values()) if fits else None
+
+    return price
 
 
 def _tell_curves(found: Inspected, told: Told, columns: int) -> Iterator[str]:
     for name, points in told["curves"].items():
         yield f"Over the {name}"
-        rows = [(f"{p[name]:,}", f"{p['parameters']:,}", _many(p["flops"]), f"{p['scores']:.1%}") for p in points]
-        yield from _table((name, "parameters", "operations", "scores"), rows, columns)
+        rows = [
+            (
+                f"{p[name]:,}",
+                f"{p['parameters']:,}",
+                _many(p["flops"]),
+                f"{p['scores']:.1%}",
+                "" if p["memory"] is None else _bytes(p["memory"]),
+                "" if p["memory"] is None else "does not fit" if p["seconds"] is None else _clock(p["seconds"]),
+            )
+            for p in points
+        ]
+        yield from _table((name, "parameters", "operations", "scores", "memory", "a step"), rows, columns)
 
 
 # -- words ------------------------------------------------------------------------------------
@@ -292,4 +331,4 @@ COST: Sequence[Section] = (
     Section("memory", _memory, _tell_memory, "walking through a step"),
     Section("seconds", _seconds, _tell_seconds, "measuring this machine"),
 )
-CURVES = Section("curves", _curves, _tell_curves, "walking through other lengths and widths")
+CURVES = Section("curves", _curves, _tell_curves)

@@ -6,10 +6,19 @@ import json
 import os
 import sys
 import time
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from weft.report.wording import plan_lines
 from weft.tasks.environment import memory_in_use
@@ -23,6 +32,7 @@ STEP_COLUMNS = (
 )
 HEALTH_LINES = 3  # of the sentences about a model's heads, while it learns
 PATIENCE = 3  # seconds between plain lines about a text
+T = TypeVar("T")
 
 
 class Bar:
@@ -172,6 +182,16 @@ class Reporter:
         speed = self.bar.speed(event["tokens"])
         memory = event.get("memory", memory_in_use()) / 2**20  # of another process, if that trains
         self.bar.update(event["step"], event["total"], loss=event["loss"], speed=speed, memory=memory)
+
+
+def counted(things: Sequence[T], name: str) -> Iterator[T]:
+    """These things one after the other, with a bar if anybody sees it."""
+    if not can_draw():
+        yield from things
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield from progress.track(things, description=name)
 
 
 def can_draw() -> bool:

@@ -1,4 +1,4 @@
-"""What changes with the length and with the width: operations along both, and where attention becomes the larger part.
+"""What changes with the length and with the width: the cost along both, and where attention becomes the larger part.
 
 Scores and mixing grow with the square of the length, maps with the length: somewhere they meet.
 """
@@ -6,10 +6,12 @@ Scores and mixing grow with the square of the length, maps with the length: some
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from weft.cost.flops import Walk, walk
+from weft.cost.learning import PLAIN, Learning
 from weft.cost.parts import parameters_by_part
 from weft.errors import WeftError
 from weft.models import ModelConfig
@@ -20,25 +22,75 @@ FLAT = 0.2  # an exponent below this is none
 
 @dataclass(frozen=True)
 class Point:
-    """A model at another length or width: its parameters, operations of a step, and the share of attention's scores."""
+    """A model at another length or width: its parameters, operations of a step, and the share of attention's scores;
+    bytes at the peak of a step, and its seconds (None: not asked for, or it does not fit)."""
 
     length: int
     width: int
     parameters: int
     flops: float
     scores: float
+    memory: int | None = None
+    seconds: float | None = None
 
 
-def over_lengths(config: ModelConfig, *, batch: int, length: int) -> list[Point]:
-    """The same model, texts of other lengths; the number of tokens in a step grows with them."""
+Price = Callable[[ModelConfig, int], tuple[int | None, float | None]]
+"""Memory and seconds of a model on texts of a length."""
+
+
+def over_lengths(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN) -> list[Variation]:
+    """The same model, texts of other lengths; the number of tokens in a step grows with them, and with it a table of
+    positions that would be too short."""
     lengths = [max(1, round(length * factor)) for factor in FACTORS]
-    return [_point(config, batch, at) for at in dict.fromkeys(lengths) if _can(config, batch, at)]
+    found = [Variation(longer(config, at), batch, at, learning) for at in dict.fromkeys(lengths)]
+    return [one for one in found if one.can_be]
 
 
-def over_widths(config: ModelConfig, *, batch: int, length: int) -> list[Point]:
+def over_widths(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN) -> list[Variation]:
     """Models that are wider or narrower, all else as it is."""
     changed = [wider(config, factor) for factor in FACTORS]
-    return [_point(model, batch, length) for model in changed if model is not None and _can(model, batch, length)]
+    found = [Variation(model, batch, length, learning) for model in changed if model is not None]
+    return [one for one in found if one.can_be]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A model at another length or width, of which nothing is known yet."""
+
+    config: ModelConfig
+    batch: int
+    length: int
+    learning: Learning
+
+    @property
+    def can_be(self) -> bool:
+        """Whether it reads texts of this length at all."""
+        try:
+            self._walk()
+        except WeftError:
+            return False
+        return True
+
+    def point(self, price: Price | None = None) -> Point:
+        """What it costs; memory and seconds if somebody tells them."""
+        found = self._walk()
+        total = found.total.total
+        width = getattr(self.config, "width", 0) or 0
+        count = sum(parameters_by_part(self.config.skeleton()).values())
+        share = found.of("attention scores") / total if total else 0.0
+        memory, seconds = (None, None) if price is None else price(self.config, self.length)
+        return Point(self.length, int(width), count, total, share, memory, seconds)
+
+    def _walk(self) -> Walk:
+        return walk(self.config, batch=self.batch, length=self.length, learning=self.learning)
+
+
+def longer(config: ModelConfig, length: int) -> ModelConfig:
+    """The model with a table of positions that is long enough, if it has learned ones."""
+    most, position = getattr(config, "max_length", None), getattr(config, "position", None)
+    if most is None or most >= length or getattr(position, "kind", "") != "learned":
+        return config
+    return config.override({"max_length": length})
 
 
 def wider(config: ModelConfig, factor: float) -> ModelConfig | None:
@@ -60,22 +112,6 @@ def wider(config: ModelConfig, factor: float) -> ModelConfig | None:
 
 def _times(size: int, factor: float) -> int:
     return max(8, 8 * round(size * factor / 8))
-
-
-def _can(config: ModelConfig, batch: int, length: int) -> bool:
-    try:
-        walk(config, batch=batch, length=length)
-    except WeftError:
-        return False
-    return True
-
-
-def _point(config: ModelConfig, batch: int, length: int) -> Point:
-    found = walk(config, batch=batch, length=length)
-    total = found.total.total
-    width = getattr(config, "width", 0) or 0
-    count = sum(parameters_by_part(config.skeleton()).values())
-    return Point(length, int(width), count, total, found.of("attention scores") / total if total else 0.0)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from weft.blocks import Attention
 from weft.blocks.attention.kernel import KernelLookup
 from weft.blocks.attention.pattern import PatternLookup
 from weft.cost.language_model import cost_of
+from weft.cost.learning import PLAIN, Learning
 from weft.cost.seconds import Clock, size_of
-from weft.cost.trace import Update, trace
+from weft.cost.trace import trace
 from weft.models import (
     LanguageConfig,
     LSTMConfig,
@@ -58,10 +59,9 @@ class Memory:
         return max(0, int((free - fixed) / each)) if each else batch
 
 
-def memory_of(
-    config: ModelConfig, *, batch: int, length: int, update: Update | None = None, process: int = 0
-) -> Memory:
-    """Bytes of a step, from the trace of one."""
+def memory_of(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN, process: int = 0) -> Memory:
+    """Bytes of a step, from the trace of one; of a batch in parts, slopes of the first are there while the second is
+    worked on."""
     if not config.learned_in_steps:
         return Memory(0, 0, 0, 0, 0, process)
     if isinstance(config, Word2VecConfig):  # weights change in place, in a loop of its own; a checkpoint copies them
@@ -70,7 +70,8 @@ def memory_of(
     names = ("weights", "gradients", "optimizer", "activations", "peak")
 
     def found(at: int) -> list[float]:
-        traced = trace(config, batch=batch, length=at, update=update)
+        part = learning.part(batch)
+        traced = trace(config, batch=part, length=at, learning=learning, parts=1 if part == batch else 2)
         return [float(getattr(traced, name)) for name in names]
 
     weights, gradients, optimizer, activations, peak = (int(n) for n in _at_length(config, length, found))
@@ -79,14 +80,14 @@ def memory_of(
     return Memory(weights, gradients, optimizer, activations, working, process, table_bytes(config, length))
 
 
-def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, update: Update) -> dict[str, float]:
+def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, learning: Learning) -> dict[str, float]:
     """Seconds of a step by part, predicted from operations that are measured one by one."""
     if not config.learned_in_steps or isinstance(config, Word2VecConfig):
         return {}
     names: list[str] = []
 
     def found(at: int) -> list[float]:
-        parts = _seconds(config, clock, batch, at, update)
+        parts = _seconds(config, clock, batch, at, learning)
         names.extend(part for part in parts if part not in names)
         return [parts.get(name, 0.0) for name in names]
 
@@ -94,13 +95,27 @@ def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, up
     return dict(sorted(zip(names, (max(0.0, t) for t in times), strict=True), key=lambda item: -item[1]))
 
 
-def _seconds(config: ModelConfig, clock: Clock, batch: int, length: int, update: Update) -> dict[str, float]:
-    whole = trace(config, batch=batch, length=length, update=update)
+def _seconds(config: ModelConfig, clock: Clock, batch: int, length: int, learning: Learning) -> dict[str, float]:
+    """Of a batch in parts, each after the first costs what two parts cost more than one."""
+    part = learning.part(batch)
+    once = _seconds_of_parts(config, clock, part, length, learning)
+    if part == batch:
+        return once
+    twice = _seconds_of_parts(config, clock, part, length, learning, parts=2)
+    more = batch / part - 1
+    return {name: once.get(name, 0.0) + more * (both - once.get(name, 0.0)) for name, both in twice.items()}
+
+
+def _seconds_of_parts(
+    config: ModelConfig, clock: Clock, batch: int, length: int, learning: Learning, parts: int = 1
+) -> dict[str, float]:
+    """A large part is measured in part, and what is left out is taken to be like it."""
+    whole = trace(config, batch=batch, length=length, learning=learning, parts=parts)
     large = sum(size_of(operation) for operation in {operation for _, operation in whole.steps})
     fewer = max(1, int(batch * LARGE / large)) if large > LARGE else batch
     if fewer >= batch:
         return clock.of(whole)
-    part = trace(config, batch=fewer, length=length, update=update)
+    part = trace(config, batch=fewer, length=length, learning=learning, parts=parts)
     if [op.function for _, op in part.steps] != [op.function for _, op in whole.steps]:
         return {name: seconds * batch / fewer for name, seconds in clock.of(part).items()}
     pairs = list(zip(whole.steps, part.steps, strict=True))

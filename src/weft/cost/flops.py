@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from weft.cost.learning import PLAIN, Learning
 from weft.cost.parts import part_of
-from weft.cost.rules import shape_of, work_of
+from weft.cost.rules import has_slope, shape_of, work_of
 from weft.cost.step import step_loss
 from weft.models import ModelConfig
 from weft.models.bag_of_words import BagOfWords
@@ -71,15 +72,16 @@ def without_numbers(shape: tuple[int, ...], below: int) -> Tensor:
     return torch.empty(shape, dtype=torch.int64 if below else torch.float32, device="meta")
 
 
-def walk(config: ModelConfig, *, batch: int, length: int) -> Walk:
+def walk(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN) -> Walk:
     """Operations of one training step on `batch` texts of `length` tokens, or pictures of so many rows.
 
     Scores of attention are counted for all pairs, as the plain way of computing them does; `unseen` tells how many of
-    them a fast kernel leaves out. Kinds that compute tiles or sums of features are counted as they do it.
+    them a fast kernel leaves out. Kinds that compute tiles or sums of features are counted as they do it. Nobody asks
+    for slopes of what is frozen, nor of what lies before it.
     """
     if not config.learned_in_steps:
         return Walk()
-    model = config.skeleton()
+    model = learning.ready(config.skeleton())
     found = Walk()
     with _counting(model, found), NoNumbers():
         step_loss(config, model, without_numbers, batch, length)
@@ -100,6 +102,8 @@ def _counting(model: nn.Module, found: Walk) -> Iterator[None]:
 
 
 def _note(found: Walk, name: str, block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    learns = has_slope(block, (*args, *kwargs.values()))
     for work in work_of(block, args, kwargs):
         part = work.part or part_of(name, block)
-        found.parts[part] = found.parts.get(part, Operations()) + Operations(work.forward, work.backward, work.unseen)
+        back = work.backward if learns else 0.0
+        found.parts[part] = found.parts.get(part, Operations()) + Operations(work.forward, back, work.unseen)

@@ -8,7 +8,7 @@ rules of their own. Backward, a product has two: one for the slope of each of it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, cast
@@ -246,7 +246,7 @@ def shape_of(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
 def _received(
     block: Lookup, query: Tensor, key: Tensor, value: Tensor, mask: Mask = EVERYTHING, **kwargs: Any
 ) -> Tensor:
-    return _empty(query, *query.shape[:3], value.shape[3])
+    return _empty(query, *query.shape[:3], value.shape[3], slope=has_slope(block, (query, key, value)))
 
 
 @shape_of.register
@@ -258,8 +258,9 @@ def _windows(block: WindowLookup, *args: Any, **kwargs: Any) -> Tensor:
 @shape_of.register(nn.RNNBase)
 def _states(block: nn.RNNBase, x: Tensor, first: Any = None) -> Any:
     directions = 2 if block.bidirectional else 1
-    last = _empty(x, directions * block.num_layers, x.shape[0], block.hidden_size)
-    out = _empty(x, *x.shape[:2], directions * block.hidden_size)
+    slope = has_slope(block, (x, first))
+    last = _empty(x, directions * block.num_layers, x.shape[0], block.hidden_size, slope=slope)
+    out = _empty(x, *x.shape[:2], directions * block.hidden_size, slope=slope)
     return out, (last, last) if isinstance(block, nn.LSTM) else last
 
 
@@ -267,9 +268,10 @@ def _states(block: nn.RNNBase, x: Tensor, first: Any = None) -> Any:
 def _looked(block: AttentiveGRU, x: Tensor, state: Tensor, memory: Any) -> tuple[Tensor, Tensor]:
     block.input(x)
     values: Tensor = memory.values
-    query = _empty(x, *x.shape[:2], memory.keys.shape[2])
-    looks = _empty(x, *x.shape[:2], values.shape[1])
-    return _empty(x, *x.shape), block.attention(query, memory.keys, values, weights=looks)
+    slope = has_slope(block, (x, state, memory.keys))
+    query = _empty(x, *x.shape[:2], memory.keys.shape[2], slope=slope)
+    looks = _empty(x, *x.shape[:2], values.shape[1], slope=slope)
+    return _empty(x, *x.shape, slope=slope), block.attention(query, memory.keys, values, weights=looks)
 
 
 @shape_of.register
@@ -277,5 +279,11 @@ def _bag(block: BagOfWords, tokens: Tensor, segments: Tensor | None = None) -> T
     return block.classes[0].bias.expand(len(tokens), -1)  # type: ignore[operator]
 
 
-def _empty(like: Tensor, *shape: int) -> Tensor:
-    return torch.empty(shape, device=like.device, dtype=like.dtype, requires_grad=torch.is_grad_enabled())
+def _empty(like: Tensor, *shape: int, slope: bool) -> Tensor:
+    return torch.empty(shape, device=like.device, dtype=like.dtype, requires_grad=slope and torch.is_grad_enabled())
+
+
+def has_slope(block: nn.Module, given: Iterable[Any]) -> bool:
+    """Whether anybody asks how a result of this block would change: something in it learns, or in what it is given."""
+    asks = any(p.requires_grad for p in block.parameters())
+    return asks or any(isinstance(one, Tensor) and one.requires_grad for one in given)

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
+from weft.cost.learning import Learning, Update
 from weft.cost.step import step_loss
-from weft.cost.trace import Blank, Operation, Trace, Update, trace, with_numbers
+from weft.cost.trace import Blank, Operation, Trace, trace, with_numbers
 from weft.models import GPTConfig
 
 PATIENCE = 0.05  # seconds after which an operation need not be repeated
@@ -62,7 +63,7 @@ class Clock:
     def calibrated(cls, update: Update) -> Clock:
         """One that knows what a call costs: a tiny model's steps take longer than their work does."""
         clock, config = cls(), GPTConfig(vocab_size=32, width=32, depth=2, max_length=16)
-        found = trace(config, batch=1, length=16, update=update)
+        found = trace(config, batch=1, length=16, learning=Learning(update))
         work = sum(clock.of(found).values())
         model = config.build().train()
         move = update(model)

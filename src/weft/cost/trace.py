@@ -11,7 +11,7 @@ import bisect
 import functools
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,13 +21,12 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from weft.cost.learning import PLAIN, Learning
 from weft.cost.parts import part_of
 from weft.cost.step import step_loss
 from weft.models import BagOfWordsConfig, ModelConfig
 
 WORKSPACE = 16  # numbers for each state of a fused LSTM
-Update = Callable[[nn.Module], Callable[[], None]]
-"""What makes of a model the rule that moves its weights."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,9 @@ class Trace:
 
 
 @functools.lru_cache(maxsize=4)
-def trace(config: ModelConfig, *, batch: int, length: int, update: Update | None = None) -> Trace:
-    """Write down a step on `batch` texts of `length` tokens; with `update`, the weights are moved too."""
+def trace(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN, parts: int = 1) -> Trace:
+    """Write down a step on `batch` texts of `length` tokens, or on several such parts of a batch one after the other;
+    then the weights are moved, if `learning` says how."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     real = isinstance(config, BagOfWordsConfig)  # how many words it sees depends on which they are
     if real:
@@ -97,18 +97,21 @@ def trace(config: ModelConfig, *, batch: int, length: int, update: Update | None
             with mode:
                 return with_numbers(shape, below)
 
-    model.train()
+    learning.ready(model)
     found = Trace(weights=_bytes([*model.parameters(), *model.buffers()]))
     recorder = _Recorder(found, model)
     with recorder.following(), recorder:
-        loss = step_loss(config, model, make, batch, length)
-        found.activations = recorder.held
-        torch.autograd.backward(loss)
-        del loss
+        for _ in range(parts):
+            before = recorder.held
+            with torch.autocast("cpu", torch.bfloat16, enabled=learning.bf16):
+                loss = step_loss(config, model, make, batch, length)
+            found.activations = recorder.held - before
+            torch.autograd.backward(loss)
+            del loss
         found.gradients = _bytes([p.grad for p in model.parameters() if p.grad is not None])
-        if update is not None:
+        if learning.update is not None:
             recorder.part = "optimizer"
-            before, move = recorder.held, update(model)
+            before, move = recorder.held, learning.update(model)
             move()
             found.optimizer = recorder.held - before
     found.peak = found.weights + recorder.most

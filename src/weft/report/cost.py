@@ -9,7 +9,7 @@ from weft.cost.parts import parameters_by_part
 from weft.models import ModelConfig
 from weft.pages import Bar, bars, figure, table
 from weft.report.run_files import RunFiles
-from weft.tasks.inspected import inspected
+from weft.tasks.inspected import inspected, learning_of
 
 FEW = 12  # parts that are drawn
 
@@ -49,7 +49,7 @@ def _parts(files: RunFiles) -> str:
         return ""
     shown = _share_of("Parameters by part", "parameters", dict(parameters_by_part(config.skeleton())))
     found = inspected(str(files.path.absolute()))
-    walked = walk(found.config, batch=found.batch, length=found.length)
+    walked = walk(found.config, batch=found.batch, length=found.length, learning=learning_of(found.training))
     operations = {part: one.total for part, one in walked.parts.items()}
     if not walked.total.total:  # it looks up and adds
         return shown

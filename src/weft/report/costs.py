@@ -8,27 +8,41 @@ from typing import Any
 from weft.checkpoints.files import write_whole
 from weft.errors import UnsupportedError
 
+PANELS = (("flops", "operations of a step"), ("memory", "bytes at its peak"), ("seconds", "seconds of a step here"))
+
+
+def _panel(axis: Any, along: str, points: list[dict[str, Any]], key: str) -> None:
+    """One number over the length or the width; of operations, attention's scores too. What does not fit is left out."""
+    known = [point for point in points if point[key] is not None]
+    across = [point[along] for point in known]
+    axis.plot(across, [point[key] for point in known], marker="o", label="all")
+    scores = [point["flops"] * point["scores"] for point in known] if key == "flops" else []
+    if any(scores):
+        axis.plot(across, scores, marker="s", ls="--", label="attention scores")
+        axis.legend()
+    if across:
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log" if all(point[key] for point in known) and all(scores or [1]) else "symlog")
+    axis.grid(alpha=0.3)
+
 
 def write_curves(path: Path, name: str, curves: dict[str, list[dict[str, Any]]]) -> None:
-    """Operations of a step, and the share of attention's scores in them, over length and width; PNG or SVG."""
+    """Operations of a step and attention's scores among them, memory and seconds, over length and width; PNG or SVG."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         raise UnsupportedError("pictures need matplotlib", advice="pip install 'weft[plots]'") from None
-    figure = Figure(figsize=(11, 4.2), layout="constrained", dpi=110)
+    drawn = [
+        (key, title) for key, title in PANELS if any(p[key] is not None for points in curves.values() for p in points)
+    ]
+    figure = Figure(figsize=(4.4 * len(drawn), 3.6 * len(curves)), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
-    axes: Any = figure.subplots(1, 2)
-    for axis, (along, points) in zip(axes, curves.items(), strict=True):
-        across = [point[along] for point in points]
-        axis.plot(across, [point["flops"] for point in points], marker="o", label="all operations")
-        axis.plot(across, [point["flops"] * point["scores"] for point in points], marker="s", ls="--", label="scores")
-        axis.set(xlabel=along, ylabel="operations of a step")
-        if across:
-            axis.set_xscale("log", base=2)
-            axis.set_yscale("symlog" if not all(point["scores"] for point in points) else "log")
-        axis.grid(alpha=0.3)
-        axis.legend()
+    axes: Any = figure.subplots(len(curves), len(drawn), squeeze=False)
+    for row, (along, points) in zip(axes, curves.items(), strict=True):
+        for axis, (key, title) in zip(row, drawn, strict=True):
+            _panel(axis, along, points, key)
+            axis.set(xlabel=along, ylabel=title)
     figure.suptitle(name, parse_math=False)
     kind = path.suffix.removeprefix(".")
     write_whole(path, lambda beside: figure.savefig(beside, format=kind))

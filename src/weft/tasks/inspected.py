@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import nn
 from weft.config import within
 from weft.cost.curves import wider
 from weft.cost.flops import walk
-from weft.cost.trace import Update
+from weft.cost.learning import Learning
 from weft.errors import ConfigError, DataError
 from weft.models import GPTConfig, ModelConfig, PairModelConfig, PictureConfig, PictureHead, preset
 from weft.models.presets import FAMILIES, PRESETS
@@ -26,6 +26,7 @@ from weft.tasks.request import below
 from weft.tasks.run import Run
 from weft.tasks.settings import HOMES, home_of
 from weft.training import TrainingConfig
+from weft.training.freezing import freeze
 
 VOCABULARY = {"characters": 100, "bytes": 257, "words": 50_000, "bpe": 8192, "wordpiece": 8192, "unigram": 8192}
 LENGTH, LONGEST = 256, 1024  # tokens of a text, where nothing says it; of a model that may read a million
@@ -143,7 +144,10 @@ def _of_run(name: str, said: Mapping[str, Any]) -> Inspected:
         objective: Any = getattr(run.config, "objective", None)
         if isinstance(model, PairModelConfig) and hasattr(objective, "batch_tokens"):  # of both sides
             length = length or int(getattr(model, "max_length", LENGTH))
-            batch = max(1, round(objective.batch_tokens * batch / (2 * length)))
+            each = objective.batch_tokens / (2 * length)  # texts in what its training counts as one
+            batch = max(1, round(batch * each))
+            if training.micro_batch:
+                training = replace(training, micro_batch=max(1, round(training.micro_batch * each)))
     training = within("training", lambda: training.override(below("training", said)))
     steps = training.steps if "training.steps" in said else steps
     batch = training.batch if "training.batch" in said else batch
@@ -173,18 +177,19 @@ def _at(found: Inspected, length: int | None, batch: int | None) -> Inspected:
         batch = found.batch or (PICTURES if pictures else TEXTS)
         why = "as in its training" if found.batch else "as nothing says it"
         notes.append(f"{batch:,} of them in a step, {why} (--batch)")
-    notes += [f"no account of {told}" for told in _uncounted(found.training)]
+    notes += _besides(found.training, batch)
     return Inspected(found.name, model, length, batch, found.training, found.steps, found.run, tuple(notes))
 
 
-def _uncounted(training: TrainingConfig) -> Iterator[str]:
-    """What would make memory and seconds other than they are told."""
-    if training.micro_batch:
-        yield f"training.micro_batch = {training.micro_batch}: memory and seconds are of the whole batch at once"
+def _besides(training: TrainingConfig, batch: int) -> Iterator[str]:
+    """Settings of a training that change what its steps cost."""
+    if training.micro_batch and training.micro_batch < batch:
+        yield f"the batch in parts of {training.micro_batch} (training.micro_batch)"
     if training.freeze is not None:
-        yield f"training.freeze = {training.freeze}: everything is taken to learn"
+        layers = "" if training.freeze == "embeddings" else f" and the first {training.freeze} layers"
+        yield f"embeddings{layers} frozen (training.freeze)"
     if training.precision != "float32":
-        yield f"training.precision = {training.precision}: memory and seconds are of float32"
+        yield f"products in {training.precision} (training.precision)"
 
 
 def _side(name: str) -> int:
@@ -198,8 +203,9 @@ def _why(found: Inspected, own: bool) -> str:
 
 
 @functools.lru_cache(maxsize=4)
-def update_of(training: TrainingConfig) -> Update:
-    """How a step moves the weights: slopes measured and made smaller, then the optimizer."""
+def learning_of(training: TrainingConfig) -> Learning:
+    """How a step learns: what is frozen, in what parts and in which numbers, and how the weights are moved: slopes are
+    measured and made smaller, then comes the optimizer."""
 
     def update(model: nn.Module) -> Callable[[], None]:
         rule = training.optimizer.build(model)
@@ -213,14 +219,17 @@ def update_of(training: TrainingConfig) -> Update:
 
         return move
 
-    return update
+    frozen = None if training.freeze is None else functools.partial(freeze, what=training.freeze)
+    return Learning(update, frozen, training.micro_batch, training.precision == "bf16")
 
 
 def process_memory(training: TrainingConfig) -> int:
     """Bytes of this process once torch has done a step of a tiny model: what there is before the real one."""
     config = GPTConfig(vocab_size=32, width=32, depth=1, max_length=16)
     model = config.build()
-    move = update_of(training)(model)
+    update = learning_of(training).update
+    assert update is not None
+    move = update(model)
     torch.autograd.backward(model(torch.zeros(1, 16, dtype=torch.long)).sum())
     move()
     return memory_in_use()
@@ -232,7 +241,8 @@ def smaller_than(found: Inspected, flops: float) -> dict[str, Any] | None:
         model = wider(found.config, eighths / 8)
         if model is None or not flops:
             continue
-        share = walk(model, batch=found.batch, length=found.length).total.total / flops
+        share = walk(model, batch=found.batch, length=found.length, learning=learning_of(found.training)).total.total
+        share /= flops
         if share <= 0.26:
             width = getattr(model, "width", None)
             return {"words": f"a width of {width} instead of {getattr(found.config, 'width', None)}", "share": share}
