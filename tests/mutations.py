@@ -91,6 +91,7 @@ TESTS = {
     "model reach": ["tests/analysis/test_model_reach.py"],
     "inside typed": ["tests/cli/test_inspect_inside.py"],
     "depth": ["tests/analysis/test_depth_flow.py"],
+    "resuming": ["tests/training/test_resume.py"],
     "watch": ["tests/training/test_watch.py"],
     "reported": ["tests/report/test_training_report.py"],
     "page kit": ["tests/pages"],
@@ -145,6 +146,7 @@ recurring, vectors, cutting, bagging, counting, costs = (
 mapping = partial(grouped, "mapping")
 paging = partial(grouped, "paging")
 reporting = partial(grouped, "reporting")
+going_on = partial(grouped, "going on")
 SOFTMAX, BASE, HEADS = "attention/softmax.py", "attention/base.py", "attention/heads.py"
 MUTANTS = [
     Mutant("scale: 1/K for 1/√K", SOFTMAX, "1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]"),
@@ -549,6 +551,7 @@ MUTANTS = [
     inside("a step stands twice", "tasks/watching.py", 'if line["step"] < step]', "]", "watch"),
     inside("modules stay at rest", "tasks/held_out.py", "            module.training = mode\n", "            pass\n", "watch"),
     inside("random numbers are used up", "tasks/held_out.py", "with torch.random.fork_rng(devices=[]):", "if True:", "watch"),
+    going_on("a log stays open", "training/trainer.py", "            self.log.close()\n", "            pass\n", "resuming"),
     reporting("a broken part ends it", "report/training.py", "    except Exception as error:\n        log.warning(\"the part", "    except ZeroDivisionError as error:\n        log.warning(\"the part", "reported"),
     reporting("no page ends a training", "report/training.py", "    except Exception as error:\n        log.warning(\"there is no", "    except ZeroDivisionError as error:\n        log.warning(\"there is no", "reported"),
     reporting("examples of old weights stay", "report/training.py", "or not is_current(opened, known)", "or False", "reported"),

@@ -1,5 +1,6 @@
 """A run that is interrupted ends with the same bytes as one that is not."""
 
+import gc
 import json
 import math
 
@@ -61,6 +62,17 @@ def test_several_crashes_in_a_row(undisturbed, tmp_path):
         with pytest.raises(Crash):
             trainer(tmp_path / "run", on_step=crash_at(step)).train()
     trainer(tmp_path / "run").train()
+    assert digest(tmp_path / "run") == undisturbed
+
+
+def test_a_crashed_trainer_that_is_forgotten_late_writes_nothing_more(undisturbed, tmp_path):
+    """As in a notebook, where an error keeps everything alive until the next one."""
+    crashed = trainer(tmp_path / "run", on_step=crash_at(13))
+    with pytest.raises(Crash):
+        crashed.train()
+    trainer(tmp_path / "run").train()
+    del crashed
+    gc.collect()
     assert digest(tmp_path / "run") == undisturbed
 
 

@@ -111,6 +111,12 @@ class Trainer:
     def train(self) -> Outcome:
         """From where it stands to the end, an early stop or a signal; saves on the way and at the end."""
         keep_freed_memory()
+        try:
+            return self._train()
+        finally:
+            self.log.close()
+
+    def _train(self) -> Outcome:
         found = restore_state(self)
         if self.progress.finished and not self._is_extended():
             return Outcome(self.progress, "finished")
