@@ -182,6 +182,8 @@ SLOW = {
         "classify-pictures",
         "to-and-from-hugging-face",
         "bottleneck",
+        "ladder",  # its commands are README's too
+        "recurrent",
     ]
 }
 

@@ -136,6 +136,9 @@ def _check_out(out: str | None) -> None:
     """Before anything is measured for it."""
     if out is None:
         return
+    from weft.report.figures import check_can_draw
+
+    check_can_draw()
     if Path(out).suffix not in (".png", ".svg"):
         raise ConfigError(f"--out {out}", expected="a file that ends in .png or .svg")
     if Path(out).exists():

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from weft.checkpoints.files import write_whole
-from weft.errors import UnsupportedError
+from weft.report.figures import new_figure, write_figure
 
 PANELS = (("flops", "operations of a step"), ("memory", "bytes at its peak"), ("seconds", "seconds of a step here"))
 
@@ -28,21 +27,14 @@ def _panel(axis: Any, along: str, points: list[dict[str, Any]], key: str) -> Non
 
 def write_curves(path: Path, name: str, curves: dict[str, list[dict[str, Any]]]) -> None:
     """Operations of a step and attention's scores among them, memory and seconds, over length and width; PNG or SVG."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError("pictures need matplotlib", advice="pip install 'weft[plots]'") from None
     drawn = [
         (key, title) for key, title in PANELS if any(p[key] is not None for points in curves.values() for p in points)
     ]
-    figure = Figure(figsize=(4.4 * len(drawn), 3.6 * len(curves)), layout="constrained", dpi=110)
-    FigureCanvasAgg(figure)
+    figure = new_figure(4.4 * len(drawn), 3.6 * len(curves))
     axes: Any = figure.subplots(len(curves), len(drawn), squeeze=False)
     for row, (along, points) in zip(axes, curves.items(), strict=True):
         for axis, (key, title) in zip(row, drawn, strict=True):
             _panel(axis, along, points, key)
             axis.set(xlabel=along, ylabel=title)
     figure.suptitle(name, parse_math=False)
-    kind = path.suffix.removeprefix(".")
-    write_whole(path, lambda beside: figure.savefig(beside, format=kind))
+    write_figure(figure, path)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.checkpoints.files import write_whole
-from weft.errors import UnsupportedError
+from weft.report.figures import new_figure, write_figure
 
 MEASURES = (
     ("relative_entropy", "entropy, of the largest possible"),
@@ -21,20 +20,12 @@ MOST_PICTURES = 12  # grids of a reach that are drawn
 
 def write_inside(told: Mapping[str, Any], path: Path) -> None:
     """The sections that are there, one below the other."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError("pictures need matplotlib", advice="pip install 'weft[plots]'") from None
     drawn = [(name, draw) for name, draw in (("health", _health), ("reach", _reach), ("flow", _flow)) if name in told]
-    figure = Figure(figsize=(11, 4.2 * len(drawn)), layout="constrained", dpi=110)
+    figure = new_figure(11, 4.2 * len(drawn))
     parts: Any = figure.subfigures(len(drawn), 1, squeeze=False)
     for part, (name, draw) in zip(parts[:, 0], drawn, strict=True):
         draw(part, told[name])
-    with mpl.rc_context({"svg.hashsalt": "weft"}):
-        kind = path.suffix.removeprefix(".")
-        dateless = {"Date": None} if kind == "svg" else {"Software": None}
-        write_whole(path, lambda beside: figure.savefig(beside, format=kind, metadata=dateless))
+    write_figure(figure, path)
 
 
 def _health(part: Any, told: Mapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import io
 import re
 import sys
 import textwrap
@@ -15,10 +14,11 @@ import numpy as np
 
 from weft.analysis.patterns import LayerPattern, Seen
 from weft.blocks.attention import AttentionConfig
-from weft.checkpoints.files import write_text, write_whole
+from weft.checkpoints.files import write_text
 from weft.config import Config
-from weft.errors import ConfigError, UnsupportedError
+from weft.errors import ConfigError
 from weft.pages import page, table
+from weft.report.figures import new_figure, svg_of, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,32 +120,21 @@ def write_patterns(patterns: Sequence[LayerPattern], path: Path) -> None:
     """The picture, as .png or .svg, or a page with it (.html)."""
     if path.suffix not in SUFFIXES:
         raise ConfigError(f"a picture as {path.name}", expected=f"a name that ends with {', '.join(SUFFIXES)}")
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise UnsupportedError("pictures need matplotlib", advice="pip install 'weft[plots]'") from None
-    with mpl.rc_context({"svg.hashsalt": "weft", "svg.fonttype": "none"}):
-        figure = figure_of(patterns)
-        if path.suffix == ".html":
-            write_text(path, _page(patterns, figure))
-        else:
-            form = path.suffix[1:]
-            metadata = {"Date": None} if form == "svg" else None
-            write_whole(path, lambda beside: figure.savefig(beside, format=form, metadata=metadata))
+    figure = figure_of(patterns)
+    if path.suffix == ".html":
+        write_text(path, _page(patterns, figure))
+    else:
+        write_figure(figure, path)
 
 
 def figure_of(patterns: Sequence[LayerPattern]) -> Figure:
     """A card for each pattern: its name and cost above, encoder and decoder beside each other."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     across = min(3, len(patterns))
     down = -(-len(patterns) // across)
     head = LABEL + max(HIGH * len(title) + SMALL_HIGH * len(small) for title, small in map(_above, patterns))
     card = (2 * SIDE + GAP + 2 * MARGIN, head + SIDE + MARGIN)
     width, height = max(across * card[0], 7.2), TOP + down * card[1] + BOTTOM
-    figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure: Figure = new_figure(width, height, dpi=100, layout=None, facecolor="white")
     figure.text(MARGIN / width, 1 - 0.35 / height, "Who sees whom", fontsize=16, weight="bold", va="center")
     figure.text(MARGIN / width, 1 - 0.68 / height, _heading(patterns), fontsize=10, va="center")
     for number, pattern in enumerate(patterns):
@@ -227,12 +216,9 @@ body { max-width: 84rem; } figure svg { width: 100%; background: #fff; color: #1
 
 def _page(patterns: Sequence[LayerPattern], figure: Figure) -> str:
     """The picture, and in a table what it shows."""
-    drawn = io.StringIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None})
     rows = [
         (title_of(p), sentence_of(p.config), cost_of(p.config), seen_of(p.encoder), seen_of(p.decoder))
         for p in patterns
     ]
     heads = ("kind", "what it does", "cost for N tokens", "encoder sees", "decoder sees")
-    svg = drawn.getvalue()[drawn.getvalue().index("<svg") :]
-    return page("Attention patterns", f"<figure>{svg}</figure>\n{table(heads, rows)}", style=STYLE)
+    return page("Attention patterns", f"<figure>{svg_of(figure)}</figure>\n{table(heads, rows)}", style=STYLE)

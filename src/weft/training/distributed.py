@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ def ranks_from_environment(device: str) -> Ranks:
 
 def shard(model: nn.Module, ranks: Ranks, device: torch.device) -> None:
     """Each rank keeps a part of every parameter, and gathers a layer only while it runs (FSDP2)."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard  # takes as long as half of torch: for those who need it
+
     mesh = init_device_mesh(device.type, (ranks.world,))
     for layer in getattr(model, "layers", []):
         fully_shard(layer, mesh=mesh)
@@ -82,10 +86,19 @@ def shard(model: nn.Module, ranks: Ranks, device: torch.device) -> None:
 
 def whole(tensor: Tensor) -> Tensor:
     """A sharded tensor put together (all ranks must ask); another one as it is."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if _is_sharded(tensor) else tensor
 
 
 def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
     """A whole tensor where another one lives: on its device, cut as it is cut."""
     moved = tensor.to(like.device)
-    return distribute_tensor(moved, like.device_mesh, like.placements) if isinstance(like, DTensor) else moved
+    if not _is_sharded(like):
+        return moved
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(moved, like.device_mesh, like.placements)
+
+
+def _is_sharded(tensor: Tensor) -> TypeGuard[DTensor]:
+    """Whether it is a `DTensor`, asked without the import that nobody needs who has none."""
+    return hasattr(tensor, "full_tensor")

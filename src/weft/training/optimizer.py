@@ -61,6 +61,12 @@ class AdamW(torch.optim.Optimizer):
     ) -> None:
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay, "betas": betas, "eps": 1e-8, **defaults})
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """torch's own without its wrapper, which loads torch's compiler to say that it is not to be used here: a second
+        at the start of every training."""
+        own = torch.optim.Optimizer.add_param_group
+        getattr(own, "__wrapped__", own)(self, param_group)
+
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
