@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from table_setup import write_pairs_table
 from training_setup import here, text, train_words
 from weft.models import ModelConfig, layout_for, preset
 from weft.models.presets import FAMILIES
@@ -76,6 +77,48 @@ def test_a_run_and_its_own_settings(tmp_path):
     assert found("run", "--length", "8", cwd=tmp_path)["model"]["length"] == 8
     out = here("inspect", "run", cwd=tmp_path).stdout
     assert "as in its training" in out
+
+
+def test_how_it_is_trained_counts(tmp_path):
+    (tmp_path / "book.txt").write_text(text())
+    frozen = ("--set", "training.micro_batch=2", "--set", "training.freeze=1")
+    here(*train_words("book.txt", "run", 2), cwd=tmp_path)
+    whole, parts = found("run", cwd=tmp_path), found("run", *frozen, cwd=tmp_path)
+    assert (whole["memory"]["at_once"], whole["memory"]["fitting_batch"]) == (4, 6)
+    assert (parts["memory"]["at_once"], parts["memory"]["fitting_batch"]) == (2, 6)
+    assert parts["flops"]["backward"] < whole["flops"]["backward"]
+    assert parts["memory"]["gradients"] < whole["memory"]["gradients"]
+    out = " ".join(here("inspect", "run", *frozen, cwd=tmp_path).stdout.split())
+    assert "the batch in parts of 2 (training.micro_batch)" in out
+    assert "embeddings and the first 1 layers frozen (training.freeze)" in out
+
+
+def test_texts_of_a_run_that_translates(tmp_path):
+    """Its training counts bunches of so many tokens; here all is told in texts."""
+    write_pairs_table(tmp_path / "pairs.tsv", 60)
+    sizes = ("model.width=16", "model.depth=1", "model.max_length=24", "objective.batch_tokens=960", "training.batch=4")
+    words = [word for size in (*sizes, "training.micro_batch=2") for word in ("--set", size)]
+    here("train", "translate", "pairs.tsv", "--steps", "1", "--out", "run", *words, cwd=tmp_path)
+    told = found("run", cwd=tmp_path)
+    assert (told["model"]["batch"], told["memory"]["at_once"]) == (80, 40)
+    told = found("run", "--set", "training.micro_batch=1", "--set", "training.batch=2", cwd=tmp_path)
+    assert (told["model"]["batch"], told["memory"]["at_once"]) == (40, 20)
+
+
+def test_what_does_not_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("weft.tasks.environment.memory_free", lambda _: 3e7)
+    monkeypatch.setattr("weft.tasks.environment.memory_in_use", lambda: 0)
+    monkeypatch.setattr("weft.tasks.inspected.process_memory", lambda _: 0)
+    words = ("gpt", "--set", "model.width=32", "--set", "model.depth=1", "--length", "64", "--batch", "64")
+    told = found(*words, "--curves", cwd=tmp_path)
+    small = told["memory"]["fitting_batch"]
+    assert told["memory"]["fits"] is False and 0 < small < 64 and told["seconds"]["step"] is None
+    assert found(*words[:-1], str(small), cwd=tmp_path)["memory"]["fits"] is True
+    assert found(*words, "--set", f"training.micro_batch={small}", cwd=tmp_path)["memory"]["fits"] is True
+    assert any(point["seconds"] is None for point in told["curves"]["length"])
+    out = " ".join(here("inspect", *words, "--curves", cwd=tmp_path).stdout.split())
+    assert f"With --batch {small} it would, or in parts: --set training.micro_batch={small}." in out
+    assert "does not fit" in out
 
 
 def test_a_hugging_face_folder(tmp_path):

@@ -76,6 +76,29 @@ def test_reach_of_models_without_attention(place):
     assert found["seen"] == [18] and found["sources"] == 9 and found["agrees"] is True
 
 
+@pytest.mark.parametrize(
+    ("words", "grid", "middle"),
+    [
+        (["davit", "--length", "29"], [15, 15], 7 * 15 + 7),
+        (["resnet", "--set", "model.stem=large", "--length", "30"], [8, 8], 4 * 8 + 4),
+        (["vit-ti", "--set", "model.depth=1", "--length", "80"], [5, 5], 1 + 2 * 5 + 2),
+        (["convnext", "--length", "18"], [9, 9], 4 * 9 + 4),
+    ],
+)
+def test_the_middle_of_a_picture_is_its_middle(place, words, grid, middle):
+    found = told_by(place, *words, "--reach")["reach"]
+    assert (found["grid"], found["position"], found["agrees"]) == (grid, middle, True)
+
+
+def test_a_wide_picture_on_a_narrow_terminal(place, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    small = sets("model.widths=16", "model.depths=1", "model.groups=4")
+    shown = here("inspect", "resnet", *small, "--length", "96", "--reach", cwd=place).stdout
+    assert max(map(len, shown.splitlines())) <= 40
+    row = next(line for line in shown.splitlines() if "o" in line and line.startswith("  ."))
+    assert row == "  " + "." * 15 + "+o" + "." * 15
+
+
 def test_reach_of_a_model_that_is_too_large_to_be_tried(place):
     """Nothing of its size is made: the pattern is known without weights."""
     found = told_by(place, "gpt2-xl", "--reach", "--length", "12")["reach"]
@@ -129,6 +152,12 @@ def test_what_cannot_be_is_refused(place):
         (["run", "--health", "a", "b"], "one input", 2),
         (["bag-of-words", "--reach"], "no layers and no places", 1),
         (["5gram", "--reach", "999"], "from 0 to 255", 2),
+        (["gpt", "--reach", "--length", "30000", *sets("model.max_length=30000")], "a shorter text", 1),
+        (
+            ["resnet", "--reach", "--length", "4", *sets("model.widths=16,16,16", "model.depths=1,1,1")],
+            "larger ones, fewer stages",
+            1,
+        ),
     ):
         refused = here("inspect", *words, cwd=place, check=False)
         assert refused.returncode == code and said in refused.stderr, (words, refused.stderr)

@@ -350,20 +350,25 @@ def scores_that_are_shown_are_those_in_use(config: AttentionConfig) -> None:
 @check
 def nobody_looks_where_it_may_not(config: AttentionConfig) -> None:
     """`allowed` tells who may look at whom, and the weights keep to it: exactly zero everywhere else."""
-    module = build(config)
+    module, tried = build(config), 0
     for mask in (Mask(), CAUSAL, Mask(keep=torch.arange(31).expand(2, -1) < torch.tensor([[31], [9]]))):
         lookups = []
         handle = module.lookup.register_forward_pre_hook(lambda _, inputs, kept=lookups: kept.append(inputs))
-        run(module, random(2, 31, WIDTH), mask=mask)
-        handle.remove()
-        query, key, _, given = lookups[0]
         try:
+            run(module, random(2, 31, WIDTH), mask=mask)
+            query, key, _, given = lookups[0]
             weights = module.lookup.weights(query, key, given)
-        except UnsupportedError as error:
-            raise Refused(str(error)) from None
+        except (Refused, UnsupportedError):
+            continue
+        finally:
+            handle.remove()
+        tried += 1
         allowed = module.lookup.allowed(given, 31, 31, query.device)
+        assert allowed is not None or (mask.keep is None and not mask.causal)
         if allowed is not None:
             assert not weights.masked_fill(allowed, 0.0).any()
+    if not tried:
+        raise Refused("no table of weights")
 
 
 @check

@@ -1,5 +1,6 @@
 """Memory and seconds of a step, predicted without doing it, against a step that is done."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import torch
 
 from cost_setup import FAMILIES, numbers, small, usual_length
 from weft.cost import seconds
-from weft.cost.estimate import Memory, memory_of, seconds_of, table_bytes
+from weft.cost.estimate import Memory, fitting_batch, memory_of, seconds_of, table_bytes
 from weft.cost.parts import parameters_by_part, part_of
 from weft.cost.seconds import Clock
 from weft.cost.step import step_loss
@@ -131,13 +132,36 @@ class _PretendedClock(Clock):
 def test_memory_and_the_batch_that_fits():
     memory = Memory(weights=10, gradients=10, optimizer=20, activations=60, working=20, process=100)
     assert memory.total == 220
-    assert memory.fitting(8, 220) == 8
-    assert memory.fitting(8, 180) == 4
-    assert memory.fitting(8, 100) == 0
     config = small("gpt")
     small_batch, large = (memory_of(config, batch=n, length=64, learning=LEARNING) for n in (2, 8))
     assert large.activations == pytest.approx(4 * small_batch.activations, rel=0.05)
     assert memory_of(NGramConfig(vocab_size=9), batch=1, length=9).total == 0
+
+
+@pytest.mark.parametrize("config", [small("gpt"), GPTConfig(vocab_size=64, width=512, depth=1)])
+def test_the_part_that_fits_does(config):
+    """Also where most is needed while weights are moved, which no smaller batch changes."""
+
+    def needed(part):
+        return memory_of(
+            config, batch=32, length=64, learning=dataclasses.replace(LEARNING, micro_batch=part), process=1000
+        ).total
+
+    asked = {"batch": 32, "length": 64, "learning": LEARNING, "process": 1000}
+    for free in (needed(1) - 1, needed(1), needed(5), needed(32), 2 * needed(32)):
+        part = fitting_batch(config, free=free, **asked)
+        assert part == 0 or needed(part) <= free
+        assert part == 32 or needed(part + 1) > free
+
+
+def test_the_optimizer_is_there_once():
+    """Its state stands beside the backward pass of later steps, and is part of what is held while weights are moved."""
+    light, heavy = GPTConfig(vocab_size=64, width=32, depth=1), GPTConfig(vocab_size=64, width=512, depth=1)
+    found = trace(light, batch=64, length=128, learning=LEARNING)
+    assert found.peak == found.backward + found.optimizer > found.moved
+    found = trace(heavy, batch=1, length=8, learning=LEARNING)
+    assert found.peak == found.moved > found.backward + found.optimizer
+    assert found.moved > found.weights + found.gradients + found.optimizer
 
 
 def test_a_long_loop_is_continued_from_short_ones():

@@ -33,9 +33,16 @@ HELD = (
 
 
 def model_reach(
-    model: nn.Module, call: Call, position: int, *, part: str | None = None, measure: bool = True, hold: bool = True
+    model: nn.Module,
+    call: Call,
+    position: int | None,
+    *,
+    part: str | None = None,
+    measure: bool = True,
+    hold: bool = True,
 ) -> Reach:
-    """`call(model, seed)` runs it on some input; `part`: the "encoder" or "decoder" of a model that has both.
+    """`call(model, seed)` runs it on some input; `position` None: the middle; `part`: the "encoder" or "decoder" of a
+    model that has both.
 
     Gradients are measured on a copy in float64, for several inputs and directions; without `measure`, a model without
     numbers, on torch's meta device, will do. `hold`: what all places of a picture share by the statistics of a group
@@ -52,14 +59,15 @@ def model_reach(
         ran = recorded(work, call, stacks, 0)
         ran.held = hold
         length = int(ran.inputs[-1].shape[1])
-        begin = at = _place(position, length)
+        grid = _grid(ran, stacks)
+        begin = at = _middle(length, grid) if position is None else _place(position, length)
         at = length - 1 - at if stacks[-1].turned else at
         places = [at := step.place(ran, at) for step in stacks[-1].steps]
         predicted = np.stack([seen_after(stacks, ran, layer, place) for layer, place in enumerate(places)])
         measured = _measured(work, call, stacks, places) if measure else None
     sources = int(ran.inputs[0].shape[1]) if len(stacks) > 1 else 0
     names = tuple(step.name for step in stacks[-1].steps)
-    return Reach(begin, names, predicted, measured, _grid(work, ran, stacks), sources, HELD if norms and hold else "")
+    return Reach(begin, names, predicted, measured, grid, sources, HELD if norms and hold else "")
 
 
 def seen_after(stacks: Sequence[Stack], ran: Ran, layer: int, place: int) -> Places:
@@ -99,6 +107,8 @@ def recorded(model: nn.Module, call: Call, stacks: Sequence[Stack], seed: int) -
     for stack, kept in zip(stacks, ran.states, strict=True):
         handles.append(stack.steps[0].module.register_forward_pre_hook(functools.partial(_begin, ran)))
         handles += [step.module.register_forward_hook(functools.partial(_keep, ran, kept)) for step in stack.steps]
+    if isinstance(model, ViT):
+        handles.append(model.patches.register_forward_hook(functools.partial(_look, ran)))
     try:
         with NoNumbers():
             if attentions(model):
@@ -111,6 +121,10 @@ def recorded(model: nn.Module, call: Call, stacks: Sequence[Stack], seed: int) -
         for handle in handles:
             handle.remove()
     return ran
+
+
+def _look(ran: Ran, _: nn.Module, __: Any, patches: Tensor) -> None:
+    ran.picture = _rows(patches)[1]
 
 
 def _begin(ran: Ran, _: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -166,19 +180,21 @@ def _held_norm(norm: nn.GroupNorm, x: Tensor) -> Tensor:
     return same if norm.weight is None else same * norm.weight.view(shape) + norm.bias.view(shape)
 
 
+def _middle(length: int, grid: Grid | None) -> int:
+    if grid is None:
+        return length // 2
+    return length - grid.places + grid.rows // 2 * grid.columns + grid.columns // 2
+
+
 def _place(position: int, length: int) -> int:
     if not -length <= position < length:
         raise ConfigError(f"position {position} of {length}", expected=f"from 0 to {length - 1}, or -1 for the last")
     return position % length
 
 
-def _grid(model: nn.Module, ran: Ran, stacks: Sequence[Stack]) -> Grid | None:
+def _grid(ran: Ran, stacks: Sequence[Stack]) -> Grid | None:
     """Of the inputs, if they are places of a picture."""
     first: Step = stacks[-1].steps[0]
     if first.module in ran.grids:
         return ran.grids[first.module]
-    grids = [found.mask.grid for found in ran.maps.values() if found.mask.grid is not None]
-    if grids:
-        return grids[0]
-    places = int(ran.inputs[-1].shape[1]) - 1  # a class token comes first
-    return Grid(*model.config.cells) if isinstance(model, ViT) and places == np.prod(model.config.cells) else None
+    return ran.picture

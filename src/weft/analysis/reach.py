@@ -24,6 +24,7 @@ from weft.errors import ConfigError, UnsupportedError
 
 Seen = Bool[np.ndarray, "T S"]
 HEAD_WIDTH = 8
+LARGEST = 5e8  # pairs of places in a table
 DIRECTIONS = 3  # random ones, each with other inputs: that all are zero by chance does not happen
 
 
@@ -115,19 +116,22 @@ def seen_pairs(module: nn.Module, length: int, mask: Mask) -> Seen:
     """Row t, column s: whether this attention lets t look at s, by its own rule and not by trying."""
     if not isinstance(module, Attention):
         raise UnsupportedError(f"a {type(module).__name__}", expected="attention that looks values up")
-    return _pairs(module.lookup, mask, length, length)
+    found = _pairs(module.lookup, mask, length, length)
+    return np.ones((length, length), dtype=bool) if found is None else found
 
 
-def allowed_pairs(found: AttentionMap) -> Seen:
-    """The same for what one lookup was given: (asking, answering), for the first row and head."""
+def allowed_pairs(found: AttentionMap) -> Seen | None:
+    """The same for what one lookup was given: (asking, answering), for the first row and head; None: all see all."""
     return _pairs(found.lookup, found.mask, found.query.shape[2], found.key.shape[2])
 
 
-def _pairs(lookup: Lookup, mask: Mask, asking: int, answering: int) -> Seen:
+def _pairs(lookup: Lookup, mask: Mask, asking: int, answering: int) -> Seen | None:
+    if asking * answering > LARGEST:
+        raise UnsupportedError(f"who sees whom of {asking:,} and {answering:,}", expected="a shorter text (--length)")
     said = [part.device for part in (mask.keep, mask.allow) if part is not None]
     allowed = lookup.allowed(mask, asking, answering, said[0] if said else torch.device("cpu"))
     if allowed is None:
-        return np.ones((asking, answering), dtype=bool)
+        return None
     allowed = allowed if allowed.dim() == 2 else allowed[0, 0]
     return allowed.expand(asking, answering).cpu().numpy()
 
@@ -145,7 +149,7 @@ def has_gradient(states: Sequence[Tensor], inputs: Sequence[Tensor], position: i
     """Which inputs have a gradient that is not zero to each of the states at the position, in a random direction."""
     rows = []
     for state in states:
-        at = state[:, position if position < state.shape[1] else -1]
+        at = state[:, position]
         gradients = torch.autograd.grad((at * torch.randn_like(at)).sum(), inputs, retain_graph=True, allow_unused=True)
         parts = [
             torch.zeros(given.shape[1], dtype=torch.bool) if g is None else (g != 0).any(-1).any(0)

@@ -1,8 +1,7 @@
 """What the layers of each family are, and who sees whom in them: for the reach of whole models.
 
 A step answers one question: of a set of places after it, which places before it have these seen? For attention that
-follows from the lookups that ran, for convolutions and recurrence from what they are. So nothing larger than one
-layer's own pattern is ever held.
+follows from the lookups that ran, for convolutions and recurrence from what they are.
 """
 
 from __future__ import annotations
@@ -42,14 +41,28 @@ class Ran:
     maps: Mapping[str, AttentionMap] = field(default_factory=dict)
     grids: dict[nn.Module, Grid] = field(default_factory=dict)
     grids_after: dict[nn.Module, Grid] = field(default_factory=dict)
+    picture: Grid | None = None  # of the patches that went in
     held: bool = True  # statistics that all places share are taken as given
-    _pairs: dict[str, Seen] = field(default_factory=dict)
+    _pairs: dict[str, Seen | None] = field(default_factory=dict)
 
-    def pairs(self, name: str) -> Seen:
-        """Who may look at whom in the attention of this name: worked out once, and asked for by every layer behind."""
+    def looks(self, name: str, asked: Places, cut: Places | None = None) -> Places:
+        """The keys that these places may look at in the attention of this name; of a `cut`, those that are in it.
+
+        Worked out once, and asked for by every layer behind; layers with the same pattern share it.
+        """
         if name not in self._pairs:
-            self._pairs[name] = allowed_pairs(self.maps[name])
-        return self._pairs[name]
+            found = allowed_pairs(self.maps[name])
+            if found is not None:
+                found = found if cut is None else found[np.ix_(cut, cut)]
+                known = (one for one in self._pairs.values() if one is not None)
+                found = next((one for one in known if np.array_equal(one, found)), found)
+            self._pairs[name] = found
+        pairs = self._pairs[name]
+        if pairs is None:
+            keys = int(self.maps[name].key.shape[2]) if cut is None else int(cut.sum())
+            return np.full(keys, asked.any())
+        seen: Places = np.any(pairs[asked], axis=0)
+        return seen
 
 
 Sees = Callable[[Ran, Places], Places]
@@ -189,14 +202,12 @@ def _of_convolutions(model: ResNet | ConvNeXt, part: str | None = None) -> list[
 
 def _looks(ran: Ran, asked: Places, name: str) -> Places:
     """By attention, and itself by the residual; of a table that begins with a memory's keys, the last ones."""
-    seen = np.any(ran.pairs(name)[asked, -len(asked) :], axis=0)
-    return seen | asked
+    return ran.looks(name, asked)[-len(asked) :] | asked
 
 
 def _looks_across(ran: Ran, asked: Places, name: str) -> Places:
     """The memory's keys: all of the table, or its beginning."""
-    found: Places = np.any(ran.pairs(name)[asked, : ran.inputs[0].shape[1]], axis=0)
-    return found
+    return ran.looks(name, asked)[: ran.inputs[0].shape[1]]
 
 
 def _has_looked(ran: Ran, asked: Places, name: str) -> Places:
@@ -268,8 +279,10 @@ def _placed(ran: Ran, asked: Places, name: str, layer: PlacedLayer) -> Places:
     """Neighbours by a convolution, then those of the window or all, then neighbours again; read backwards."""
     grid, around = ran.grids[layer], ran.maps[name].mask.grid
     near = seen_by_convolution(asked, layer.feed_forward_positions.map, grid, grid)
-    pattern = ran.pairs(name)
-    if isinstance(layer, WindowLayer) and around is not None:  # filled up with places that are no input
-        real = np.arange(around.places).reshape(around.rows, around.columns)[: grid.rows, : grid.columns].ravel()
-        pattern = pattern[np.ix_(real, real)]
-    return seen_by_convolution(pattern[near].any(0) | near, layer.attention_positions.map, grid, grid)
+    cut = None
+    if isinstance(layer, WindowLayer) and around is not None and around != grid:  # filled up with what is no input
+        real = np.zeros((around.rows, around.columns), dtype=bool)
+        real[: grid.rows, : grid.columns] = True
+        cut = real.ravel()
+    seen = ran.looks(name, near, cut)
+    return seen_by_convolution(seen | near, layer.attention_positions.map, grid, grid)

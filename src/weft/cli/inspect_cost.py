@@ -75,10 +75,11 @@ def _flops(found: Inspected, told: Told) -> dict[str, Any]:
     from weft.cost.flops import walk
     from weft.tasks.inspected import learning_of
 
-    walked = walk(found.config, batch=found.batch, length=found.length, learning=learning_of(found.training))
+    learning = learning_of(found.training)
+    walked = walk(found.config, batch=found.batch, length=found.length, learning=learning)
     total = walked.total
     parts = {part: {"forward": one.forward, "backward": one.backward} for part, one in walked.parts.items()}
-    meets = crossing(found.config, length=found.length) if total.total else None
+    meets = crossing(found.config, length=found.length, learning=learning) if total.total else None
     return {
         "forward": total.forward,
         "backward": total.backward,
@@ -104,7 +105,7 @@ def _tell_flops(found: Inspected, told: Told, columns: int) -> Iterator[str]:
     yield from _table(("", "forward", "backward", ""), rows, columns)
     yield from _wrapped(f"Most of it is {flops['bottleneck']}. Scores are counted for {PLAIN}.", columns)
     if flops["unseen"]:
-        left = 3 * flops["unseen"] / flops["total"]
+        left = flops["unseen"] / flops["total"]
         yield from _wrapped(f"A fast kernel leaves out what a causal mask forbids: {left:.1%} of all this.", columns)
     if flops["scores_overtake"] is not None:
         unit = "rows of a picture" if _is_picture(found) else "tokens"
@@ -118,22 +119,22 @@ def _tell_flops(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 
 
 def _memory(found: Inspected, told: Told) -> dict[str, Any]:
-    from weft.cost.estimate import memory_of
+    from weft.cost.estimate import fitting_batch, memory_of
     from weft.tasks.environment import memory_free, memory_in_use
     from weft.tasks.inspected import learning_of, process_memory
 
     free = memory_free("cpu") + memory_in_use()
     process, learning = process_memory(found.training), learning_of(found.training)
-    memory = memory_of(found.config, batch=found.batch, length=found.length, learning=learning, process=process)
-    part = learning.part(found.batch)
+    asked: Told = {"batch": found.batch, "length": found.length, "learning": learning, "process": process}
+    memory = memory_of(found.config, **asked)
     fits = memory.total <= free
     known = None if free == float("inf") else int(free)
     return asdict(memory) | {
         "total": memory.total,
         "free": known,
         "fits": fits,
-        "at_once": part,
-        "fitting_batch": part if fits else memory.fitting(part, free),
+        "at_once": learning.part(found.batch),
+        "fitting_batch": found.batch if fits else fitting_batch(found.config, free=free, **asked),
     }
 
 
@@ -153,10 +154,9 @@ def _tell_memory(found: Inspected, told: Told, columns: int) -> Iterator[str]:
         yield from _wrapped("It fits into this machine's memory.", columns)
     elif memory["fitting_batch"]:
         small = memory["fitting_batch"]
+        parts = "" if _in_bunches(found) else f", or in parts: --set training.micro_batch={small}"
         yield from _wrapped(
-            f"It does not fit: {_bytes(memory['free'])} can be had here. With --batch {small} it would, or in parts: "
-            f"--set training.micro_batch={small}.",
-            columns,
+            f"It does not fit: {_bytes(memory['free'])} can be had here. With --batch {small} it would{parts}.", columns
         )
     else:
         yield from _wrapped(f"It does not fit, at any batch: {_bytes(memory['free'])} can be had here.", columns)
@@ -316,6 +316,13 @@ def _own_loop(found: Inspected) -> bool:
     from weft.models import Word2VecConfig
 
     return not found.config.learned_in_steps or isinstance(found.config, Word2VecConfig)
+
+
+def _in_bunches(found: Inspected) -> bool:
+    """Whether its training counts its batch in bunches of texts: those of a model that translates."""
+    from weft.models import PairModelConfig
+
+    return isinstance(found.config, PairModelConfig)
 
 
 def _is_picture(found: Inspected) -> bool:

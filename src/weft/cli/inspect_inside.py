@@ -147,13 +147,13 @@ def tell_reach(told: dict[str, Any], columns: int) -> Iterator[str]:
     """A row of letters for each layer, or the picture for each; and how many inputs are seen."""
     position, inputs, sources = told["position"], told["inputs"], told["sources"]
     what = "places" if told["grid"] else "inputs"
-    yield f"What position {position} can see of {inputs:,} {what}, layer by layer:"
+    yield from textwrap.wrap(f"What position {position} can see of {inputs:,} {what}, layer by layer:", columns)
     own = sources + position
     room = max(len(name) for name in told["layers"])
     for name, row, count in zip(told["layers"], told["predicted"], told["seen"], strict=True):
         yield f"{name:>{room}}  {count:,} of {inputs:,}"
         if told["grid"]:
-            yield from (f"  {line}" for line in grid_letters(row, told["grid"], own))
+            yield from (f"  {line}" for line in grid_letters(row, told["grid"], own, max(8, columns - 2)))
         else:
             for title, part in (("source", row[:sources]), ("written" if sources else "", row[sources:])):
                 at = position if part is not row[:sources] or not sources else -1
@@ -185,19 +185,30 @@ def letters(row: str, itself: int, width: int) -> str:
         if first <= itself < first + each:
             cells.append("o")
         else:
-            cells.append("#" if "0" not in part else "." if "1" not in part else "+")
+            cells.append(_letter(part))
     return "".join(cells)
 
 
-def grid_letters(row: str, grid: Sequence[int], itself: int) -> Iterator[str]:
-    """The picture, row by row; what stands before its places, as a class token does, comes first."""
+def grid_letters(row: str, grid: Sequence[int], itself: int, width: int) -> Iterator[str]:
+    """The picture, row by row, or a letter for a square of places where there is no room; what stands before its
+    places, as a class token does, comes first."""
     rows, columns = grid
-    before = len(row) - rows * columns
-    cells = ["o" if n == itself else "#" if cell == "1" else "." for n, cell in enumerate(row)]
+    before, each = len(row) - rows * columns, -(-columns // width)
     if before:
-        yield "".join(cells[:before])
-    for first in range(before, len(cells), columns):
-        yield "".join(cells[first : first + columns])
+        yield letters(row[:before], itself, width)
+    own = divmod(itself - before, columns) if itself >= before else (-1, -1)
+    lines = [row[before + n * columns : before + (n + 1) * columns] for n in range(rows)]
+    for top in range(0, rows, each):
+        cells = []
+        for left in range(0, columns, each):
+            square = "".join(line[left : left + each] for line in lines[top : top + each])
+            here = top <= own[0] < top + each and left <= own[1] < left + each
+            cells.append("o" if here else _letter(square))
+        yield "".join(cells)
+
+
+def _letter(part: str) -> str:
+    return "#" if "0" not in part else "." if "1" not in part else "+"
 
 
 def tell_flow(told: dict[str, Any], columns: int) -> Iterator[str]:

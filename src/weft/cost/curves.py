@@ -122,9 +122,9 @@ class Crossing:
     everything: int | None
 
 
-def crossing(config: ModelConfig, *, length: int) -> Crossing | None:
+def crossing(config: ModelConfig, *, length: int, learning: Learning = PLAIN) -> Crossing | None:
     """Solved from two walks: what grows with a power of the length is known from two points. None without attention."""
-    near, far = (walk(config, batch=1, length=at) for at in (length, 2 * length))
+    near, far = (walk(config, batch=1, length=at, learning=learning) for at in (length, 2 * length))
     if not near.of("attention scores"):
         return None
     return Crossing(_meets(near, far, length, "attention maps"), _meets(near, far, length, ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 
@@ -52,12 +52,6 @@ class Memory:
     def total(self) -> int:
         return self.weights + self.gradients + self.optimizer + self.activations + self.working + self.process
 
-    def fitting(self, batch: int, free: float) -> int:
-        """The largest batch for which there is room; what a batch needs grows with it, the rest does not."""
-        fixed = self.weights + self.gradients + self.optimizer + self.process
-        each = (self.activations + self.working) / batch
-        return max(0, int((free - fixed) / each)) if each else batch
-
 
 def memory_of(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN, process: int = 0) -> Memory:
     """Bytes of a step, from the trace of one; of a batch in parts, slopes of the first are there while the second is
@@ -75,9 +69,24 @@ def memory_of(config: ModelConfig, *, batch: int, length: int, learning: Learnin
         return [float(getattr(traced, name)) for name in names]
 
     weights, gradients, optimizer, activations, peak = (int(n) for n in _at_length(config, length, found))
-    used = (1 + HEAP) * (peak + optimizer)
+    used = (1 + HEAP) * peak
     working = max(0, int(used) - weights - gradients - optimizer - activations)
     return Memory(weights, gradients, optimizer, activations, working, process, table_bytes(config, length))
+
+
+def fitting_batch(
+    config: ModelConfig, *, batch: int, length: int, learning: Learning, process: int, free: float
+) -> int:
+    """The largest part of the batch for which there is room, if it is done in parts; 0: there is none for a single
+    text. What is needed does not grow evenly (the optimizer has its own peak), so it is tried."""
+    none, too_many = 0, batch + 1
+    while too_many - none > 1:
+        part = (none + too_many) // 2
+        tried = memory_of(
+            config, batch=batch, length=length, learning=replace(learning, micro_batch=part), process=process
+        )
+        none, too_many = (part, too_many) if tried.total <= free else (none, part)
+    return none
 
 
 def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, learning: Learning) -> dict[str, float]:

@@ -27,7 +27,7 @@ from weft.models.bag_of_words import BagOfWords
 
 @dataclass
 class Operations:
-    """Multiplications and additions of a part, forward and backward; `unseen` are those forward that a fast kernel
+    """Multiplications and additions of a part, forward and backward; `unseen` are those of both that a fast kernel
     leaves out, because a causal mask forbids them."""
 
     forward: float = 0.0
@@ -106,4 +106,5 @@ def _note(found: Walk, name: str, block: nn.Module, args: tuple[Any, ...], kwarg
     for work in work_of(block, args, kwargs):
         part = work.part or part_of(name, block)
         back = work.backward if learns else 0.0
-        found.parts[part] = found.parts.get(part, Operations()) + Operations(work.forward, back, work.unseen)
+        unseen = work.unseen * (1 + back / work.forward) if work.unseen else 0.0
+        found.parts[part] = found.parts.get(part, Operations()) + Operations(work.forward, back, unseen)

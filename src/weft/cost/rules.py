@@ -203,21 +203,23 @@ def _attentive(block: AttentiveGRU, args: tuple[Any, ...], kwargs: dict[str, Any
     x, _, memory = args
     steps, answering = 2.0 * x.shape[0] * x.shape[1], memory.keys.shape[1]
     compared = block.attention.query.weight.shape[0]
-    gates = steps * block.state.weight.numel()
-    yield Work(gates, 2 * gates)
-    asked = steps * block.attention.query.weight.numel()
-    yield Work(asked, 2 * asked, "attention maps")
+    state, query = block.state.weight, block.attention.query.weight
+    gates = steps * state.numel()
+    yield Work(gates, (1 + state.requires_grad) * gates)
+    asked = steps * query.numel()
+    yield Work(asked, (1 + query.requires_grad) * asked, "attention maps")
     scored = steps * answering * compared
-    yield Work(scored, scored, "attention scores")  # of the small network's last map, which is one vector
+    learned = block.attention.lookup.score.requires_grad  # the small network's last map, which is one vector
+    yield Work(scored, learned * scored, "attention scores")
     mixed = steps * answering * memory.gates.shape[2]
-    yield Work(mixed, 2 * mixed, "attention scores")
+    yield Work(mixed, (1 + memory.gates.requires_grad) * mixed, "attention scores")
 
 
 @work_of.register
 def _additive(block: AdditiveLookup, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Work]:
     query, key, value = args[:3]
     pairs = 2.0 * query.shape[0] * query.shape[2] * key.shape[2]
-    yield Work(pairs * value.shape[3], 2 * pairs * value.shape[3])
+    yield Work(pairs * value.shape[3], (1 + value.requires_grad) * pairs * value.shape[3])
     if kwargs.get("weights") is None:
         yield Work(pairs * key.shape[3], pairs * key.shape[3])
 

@@ -24,7 +24,8 @@ from weft.cost.step import step_loss
 from weft.cost.trace import Blank, Operation, Trace, trace, with_numbers
 from weft.models import GPTConfig
 
-PATIENCE = 0.05  # seconds after which an operation need not be repeated
+PATIENCE = 0.05  # seconds after which an operation need not be repeated,
+FEW, LONG = 3, 0.5  # once it was done a few times, or took this long: another process may come in between
 MOST = 5  # times that it is done
 COLD, COPIES = (
     24e6,
@@ -92,10 +93,10 @@ def size_of(operation: Operation) -> float:
 
 
 def _usual(work: Callable[[], Any], most: int = MOST) -> float:
-    """Seconds of the middle one of a few times; long work is done twice, and the first time is forgotten."""
+    """Seconds of the middle one of a few times, the very first of which is forgotten."""
     work()
     times: list[float] = []
-    while len(times) < most and (not times or sum(times) < PATIENCE):
+    while len(times) < most and (len(times) < FEW or sum(times) < PATIENCE) and sum(times) < LONG:
         began = NOW()
         work()
         times.append(NOW() - began)

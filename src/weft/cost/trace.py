@@ -69,7 +69,8 @@ class Trace:
     steps        each operation with the part it belongs to, in order; those that only look at memory are counted in
                  `looks`
     weights      bytes of the model; likewise of `gradients`, of the optimizer's state, and of what backward keeps
-    peak         the most bytes that were held at once
+    backward     the most bytes that were held at once until the slopes were there, and while weights were `moved`, with
+                 what the optimizer had made in this first step
     """
 
     steps: list[tuple[str, Operation]] = field(default_factory=list)
@@ -78,7 +79,13 @@ class Trace:
     gradients: int = 0
     optimizer: int = 0
     activations: int = 0
-    peak: int = 0
+    backward: int = 0
+    moved: int = 0
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that are held at once in a later step, when the optimizer's state is there all the time."""
+        return max(self.backward + self.optimizer, self.moved)
 
 
 @functools.lru_cache(maxsize=4)
@@ -109,12 +116,13 @@ def trace(config: ModelConfig, *, batch: int, length: int, learning: Learning = 
             torch.autograd.backward(loss)
             del loss
         found.gradients = _bytes([p.grad for p in model.parameters() if p.grad is not None])
+        found.backward = found.moved = found.weights + recorder.most
         if learning.update is not None:
-            recorder.part = "optimizer"
+            recorder.part, recorder.most = "optimizer", recorder.held
             before, move = recorder.held, learning.update(model)
             move()
             found.optimizer = recorder.held - before
-    found.peak = found.weights + recorder.most
+            found.moved = found.weights + recorder.most
     return found
 
 

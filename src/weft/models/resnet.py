@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from weft.config import Between, Size
-from weft.errors import ConfigError
+from weft.errors import ConfigError, ShapeError
 from weft.models.pictures import PictureConfig, PictureHead, PictureModel, Pixels, States
 
 Map = Float[Tensor, "B D Y X"]
@@ -134,12 +134,22 @@ class ResNet(PictureModel):
     def forward(self, pixels: Pixels) -> States:
         """The state of each place, row by row."""
         self.check_pixels(pixels)
+        self._check_norms(pixels)
         x = self.stem(pixels)
         if self.config.stem == "large":
             x = F.max_pool2d(x, kernel_size=3, stride=2, padding=1)
         for stage in self.stages:
             x = stage(x)
         return F.relu(self.norm(x)).flatten(2).transpose(1, 2)
+
+    def _check_norms(self, pixels: Pixels) -> None:
+        """Refuse pictures of which so little is left in the end that a norm would have one number to compare."""
+        left = [-(-size // (4 if self.config.stem == "large" else 1)) for size in pixels.shape[2:]]
+        for number, width in enumerate(self.config.widths):
+            left = [-(-size // 2) for size in left] if number else left
+            if width // self.config.groups * math.prod(left) < 2:
+                given = f"pictures of {pixels.shape[2]} × {pixels.shape[3]} pixels"
+                raise ShapeError(given, expected="larger ones, fewer stages, or fewer groups: a norm compares places")
 
 
 def resnet(*depths: int) -> dict[str, object]:

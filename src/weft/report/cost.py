@@ -24,11 +24,13 @@ def _rows(files: RunFiles) -> list[tuple[str, str, str]]:
     plan, steps = files.plan, files.progress.get("step") or len(files.steps)
     seconds = max(files.seconds.values(), default=0.0)
     flops = (plan.get("flops") or 0.0) * steps
+    counted = "forward and backward, counted from the shapes"
+    counted += ", as if all of it learned" if files.config.get("training", {}).get("freeze") is not None else ""
     each = sorted(line.get("seconds", 0.0) for line in files.timing)
     rows = [
         ("parameters", f"{plan['parameters']:,}" if plan.get("parameters") else "", ""),
         ("memory", f"{plan['memory'] / 2**20:,.0f} MB" if plan.get("memory") else "", "as predicted before training"),
-        ("operations of a step", _amount(plan.get("flops")), "forward and backward, counted from the shapes"),
+        ("operations of a step", _amount(plan.get("flops")), counted),
         ("operations of all steps", _amount(flops), f"{steps:,} steps"),
         ("seconds of training", _seconds(seconds), "without reading, planning and measuring"),
         ("seconds of a step", f"{each[len(each) // 2]:.3g} s" if each else "", "the median"),

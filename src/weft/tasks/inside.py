@@ -29,8 +29,8 @@ from weft.models import (
     ModelConfig,
     NGramConfig,
     PairModelConfig,
+    RecurrentConfig,
     RecurrentModel,
-    ResNetConfig,
     Word2VecConfig,
 )
 from weft.models.pictures import PictureConfig
@@ -85,16 +85,20 @@ def reach_of(config: ModelConfig, position: int | None, length: int, run: Run | 
             f"the reach of a {config.kind}, which has no layers and no places",
             expected="a model that reads texts or pictures in layers",
         )
-    call, inputs = _calls(config, length)
+    call, length = _calls(config, length)
     work = getattr(config, "depth", 1) * walk(config, batch=1, length=length).total.total  # back from each layer
     measure = DIRECTIONS * work < BY_GRADIENTS
-    if position is None:
-        writes = isinstance(config, LanguageConfig | PairModelConfig)
-        side = math.isqrt(inputs)
-        middle = side * (side // 2) + side // 2 if isinstance(config, PictureConfig) else inputs // 2
-        position = -1 if writes else middle
+    if position is None and _writes(config):
+        position = -1
     model = config.skeleton() if not measure else _drawn(config) if run is None else run.model
     return model_reach(model, call, position, measure=measure)
+
+
+def _writes(config: ModelConfig) -> bool:
+    """Whether it goes from the first token to the last, and not over all of them."""
+    if isinstance(config, RecurrentConfig):
+        return not config.both_ways
+    return isinstance(config, LanguageConfig | PairModelConfig)
 
 
 def _counted_reach(config: NGramConfig, position: int | None, length: int) -> Reach:
@@ -119,7 +123,7 @@ def _drawn(config: ModelConfig) -> nn.Module:
 
 
 def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int], Any], int]:
-    """What runs a model on random input, and about how many inputs its layers read."""
+    """What runs a model on random input, and how long a text, or how many rows, that input is."""
     if isinstance(config, PictureConfig):
 
         def look(model: nn.Module, seed: int) -> Any:
@@ -127,7 +131,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
             pixels = torch.randn(1, config.channels, length, length, generator=chance)
             return model(pixels.to(next(model.parameters())))
 
-        return look, max(1, length // _pixels_of_place(config)) ** 2
+        return look, length
     words: int = config.vocab_size  # type: ignore[attr-defined]
     length = min(length, getattr(config, "max_length", None) or length)
     sides = [length]
@@ -143,14 +147,6 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
         return reads(*(tokens.to(next(model.parameters()).device) for tokens in drawn))
 
     return read, sides[-1]
-
-
-def _pixels_of_place(config: PictureConfig) -> int:
-    """How many rows of pixels lie in a row of the places that go into the first layer."""
-    if isinstance(config, ResNetConfig):
-        return 4 if config.stem == "large" else 1
-    patch: int = getattr(config, "patch", None) or getattr(config, "strides", (4,))[0]
-    return patch
 
 
 def reach_told(found: Reach) -> dict[str, Any]:

@@ -136,9 +136,11 @@ def _of_run(name: str, said: Mapping[str, Any]) -> Inspected:
         raise DataError(f"{name} is a file", expected="a run, a Hugging Face folder, a recipe (.toml) or a named size")
     run = Run(name)
     model = within("model", lambda: run.model_config.override(below("model", said)))
-    training, length, batch, steps = TrainingConfig(steps=1, batch=1), 0, 0, 0
+    training = TrainingConfig(steps=1, batch=1) if run.is_imported else run.config.training
+    training = within("training", lambda: training.override(below("training", said)))
+    length, batch, steps = 0, 0, 0
     if not run.is_imported:
-        training, data = run.config.training, run.config.data
+        data = run.config.data
         length = getattr(data, "size", None) or getattr(data, "length", None) or 0
         batch, steps = training.batch, training.steps
         objective: Any = getattr(run.config, "objective", None)
@@ -148,9 +150,9 @@ def _of_run(name: str, said: Mapping[str, Any]) -> Inspected:
             batch = max(1, round(batch * each))
             if training.micro_batch:
                 training = replace(training, micro_batch=max(1, round(training.micro_batch * each)))
-    training = within("training", lambda: training.override(below("training", said)))
-    steps = training.steps if "training.steps" in said else steps
-    batch = training.batch if "training.batch" in said else batch
+    else:
+        steps = training.steps if "training.steps" in said else 0
+        batch = training.batch if "training.batch" in said else 0
     return Inspected(name, model, length, batch, training, steps, run)
 
 

@@ -7,14 +7,12 @@ learns of the whole picture, and the cost is linear in their number.
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from weft.blocks.attention.base import (
     EVERYTHING,
-    Allowed,
     AttentionConfig,
     Heads,
     Keys,
@@ -61,9 +59,6 @@ class ChannelLookup(Lookup):
     def channel_weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Float[Tensor, "B H I J"]:
         """How much channel i of a head receives of channel j."""
         return softargmax(self._products(query, key, mask), inverse_temperature(self.beta, query)).to(query.dtype)
-
-    def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
-        return None  # each channel that a token receives is made of all tokens
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
         """Of each channel with each other one."""

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from weft.blocks.attention.base import (
     EVERYTHING,
-    Allowed,
     Heads,
     Keys,
     Lookup,
@@ -63,9 +62,6 @@ class HierarchyLookup(Lookup):
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         collected = self._collected(key, mask)
         return self._asked(query, collected, key) @ collected
-
-    def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
-        return None  # each token hears of all others
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
         """Of each token with each summary, whose keys the summaries have collected."""

@@ -226,8 +226,8 @@ class PatternLookup(Lookup):
         return every[..., :answering] + every[..., answering:] @ found
 
     def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
-        if self.learned is not None:  # has read every token, and tells everyone
-            return None
+        if self.learned is not None:  # has read every real token, and tells everyone
+            return super().allowed(mask, asking, answering, device)
         spelled = self._spelled_out(self._pattern(mask, asking, answering), mask, asking, answering, device)
         return spelled.allowed(asking, answering, device)
 
