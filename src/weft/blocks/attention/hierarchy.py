@@ -14,18 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import (
-    EVERYTHING,
-    Heads,
-    Keys,
-    Lookup,
-    Mask,
-    Queries,
-    Scored,
-    Values,
-    Weights,
-    spread,
-)
+from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Scored, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
 from weft.blocks.attention.softmax import inverse_temperature, products, softargmax, temperature_of_softmax
 from weft.blocks.cache import Cache
