@@ -26,6 +26,30 @@ def _same_start():
     torch.manual_seed(0)
 
 
+SHORT_REPORTS = ("tests/training/", "tests/tasks/", "tests/cli/test_")
+REAL_REPORTS = ("tests/cli/test_runs.py", "tests/cli/test_compare.py")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reports():
+    """Every training writes a report, which takes a third of a short one's time. Tests of other things get an empty
+    page; those of reports, of pages in a browser and of all commands in the docs get the real one."""
+    from weft.report import training
+
+    made = training.made_report
+
+    def made_or_empty(path):
+        test = os.environ.get("PYTEST_CURRENT_TEST", "")
+        if not test.startswith(SHORT_REPORTS) or test.startswith(REAL_REPORTS):
+            return made(path)
+        (path / training.REPORT_FILE).write_text("<!doctype html>\n<title>a report</title>\n")
+        return path / training.REPORT_FILE
+
+    training.made_report = made_or_empty
+    yield
+    training.made_report = made
+
+
 @pytest.fixture
 def as_a_user():
     """Without the shape checks of the test run: what a user meets who passes something wrong."""

@@ -111,6 +111,9 @@ def small(words):
     if words[0] not in ("train", "resume", "compare") or "--resume" in words:
         return words
     kept = [w for i, w in enumerate(words) if w != "--minutes" and (i == 0 or words[i - 1] != "--minutes")]
+    if "--models" in kept:  # each is a process of its own; the first and the last will do
+        models = kept[kept.index("--models") + 1].split(",")
+        kept[kept.index("--models") + 1] = f"{models[0]},{models[-1]}"
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
     if (PICTURES | {"embed"}) & set(words) or any(COUNTED.search(word) or SIZELESS.search(word) for word in words):

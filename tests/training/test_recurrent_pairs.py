@@ -9,6 +9,7 @@ import weft as package
 from table_setup import crash, metrics, reversals, sets, told, write_pairs_table
 from training_setup import digest, here
 from weft.models import BahdanauConfig, ModelConfig, Seq2SeqConfig
+from weft.report import training_report
 from weft.tasks.sizes import RECURRENT_LADDER, pair_sizes
 from weft.training.optimizer import MuonConfig
 from weft.training.trainer import Trainer
@@ -46,7 +47,7 @@ def test_it_learns_and_is_measured(folder, kind):
     assert [line["step"] for line in checks] == [3, 6] and "validation_chrf" in checks[0]
     test = json.loads((folder / kind / "test.json").read_text())
     assert 0 <= test["bleu"] <= 100 and sum(row["pairs"] for row in test["by_length"]) == 6
-    assert "By the length of the source" in (folder / kind / "report.html").read_text()
+    assert "By the length of the source" in training_report(folder / kind)
     run = package.load(folder / kind)
     assert run.task == "translate" and "weft translate" in (folder / kind / "README.md").read_text()
     found = json.loads(here("evaluate", kind, "--json", cwd=folder).stdout)
@@ -118,7 +119,7 @@ def test_lengths_are_told_of_what_was_held_out_if_there_is_no_test(folder):
     here(*words("seq2seq", "untested", steps=2), cwd=folder)
     rows = json.loads((folder / "untested" / "by_length.json").read_text())
     assert sum(row["pairs"] for row in rows) == 4 and not (folder / "untested" / "test.json").exists()
-    assert "By the length of the source" in (folder / "untested" / "report.html").read_text()
+    assert "By the length of the source" in training_report(folder / "untested")
     found = json.loads(here("evaluate", "untested", "--json", cwd=folder).stdout)
     assert [row["words"] for row in found["by_length"]] == [row["words"] for row in rows]
 

@@ -24,6 +24,7 @@ from training_setup import digest, done, here
 from weft.checkpoints import RunDirectory, checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.generation import text_to_text
+from weft.report import training_report
 from weft.tasks import translate
 from weft.tasks.translate import Translate, TranslateConfig
 from weft.training.averaging import Averaging
@@ -88,7 +89,7 @@ def test_the_last_words_have_the_measures(folder):
     for name in MEASURES:
         assert event[name if name == "validation_loss" else name.removeprefix("validation_")] == kept[name]
     assert MEASURES <= last.keys() and "BLEU" in here("evaluate", "told", cwd=folder).stdout
-    report = (folder / "told" / "report.html").read_text()
+    report = training_report(folder / "told")
     assert ">bleu</th>" in report and "nats per token" in report
     config = found_in(folder / "told" / "config.json")
     assert config["task"] == "translate" and config["model"]["kind"] == "transformer" and config["data"]["length"] == 24
