@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from side_by_side import compare
 from torch import Tensor, nn
 
-from weft.blocks import CAUSAL, EVERYTHING, Attention, Mask, SoftmaxLookup
+from weft.blocks import CAUSAL, EVERYTHING, Attention, Mask, SoftmaxAttention
 
 SIZES = [(8, 256, 384, 6), (1, 2048, 768, 12)]
 
@@ -43,7 +43,7 @@ def step(run: Callable[[Tensor], Tensor], x: Tensor, upstream: Tensor, module: n
 def main() -> None:
     torch.manual_seed(0)
     for batch, length, width, heads in SIZES:
-        ours, peer = Attention(width, heads=heads, lookup=SoftmaxLookup()), Peer(width, heads)
+        ours, peer = Attention(width, heads=heads, core=SoftmaxAttention()), Peer(width, heads)
         peer.load_state_dict(ours.state_dict())
         x = torch.randn(batch, length, width, requires_grad=True)
         upstream = torch.randn(batch, length, width)

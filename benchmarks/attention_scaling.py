@@ -39,7 +39,7 @@ LENGTHS = (512, 4096, 16384, 65536)
 def module_of(kind: str) -> torch.nn.Module:
     torch.manual_seed(0)
     fields = (KINDS | OTHERS).get(kind, {})
-    return AttentionConfig.pick({"kind": kind, "heads": HEADS, **fields}).build(WIDTH)
+    return AttentionConfig.from_config({"kind": kind, "heads": HEADS, **fields}).build(WIDTH)
 
 
 def work_of(kind: str, length: int, causal: bool) -> Callable[[], None]:

@@ -27,12 +27,12 @@ from weft.cost.estimate import memory_of, seconds_of
 from weft.cost.flops import walk
 from weft.cost.learning import Learning
 from weft.cost.seconds import Clock
-from weft.cost.step import step_loss
 from weft.models import ModelConfig
 from weft.tasks.environment import memory_in_use
-from weft.tasks.inspected import learning_of, process_memory
+from weft.tasks.inspection import process_memory
 from weft.training import TrainingConfig
 from weft.training.allocation import keep_freed_memory
+from weft.training.step_cost import learning_of
 
 STEPS, ROUNDS, FRESH = 7, 3, 3
 
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def config(self) -> ModelConfig:
-        return ModelConfig.pick(self.model)
+        return ModelConfig.from_config(self.model)
 
     @property
     def learning(self) -> Learning:
@@ -65,7 +65,7 @@ class Case:
             for begin in range(0, self.batch, learning.part(self.batch)):
                 size = min(learning.part(self.batch), self.batch - begin)
                 with torch.autocast("cpu", torch.bfloat16, enabled=learning.bf16):
-                    loss = step_loss(config, model, numbers, size, self.length)
+                    loss = model.example_loss(size, self.length, numbers)
                 torch.autograd.backward(loss)
             move()
             model.zero_grad()
@@ -104,7 +104,7 @@ def say(name: str, ours: float, peer: float) -> None:
 
 
 def flops() -> None:
-    """Every family of the menu, forward and backward."""
+    """Every family of the registry, forward and backward."""
     for family in FAMILIES:
         config = small(family)
         found, real = walk(config, batch=2, length=usual_length(config)).total, counted(config, 2, usual_length(config))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.analysis import gradient_through_depth
-from weft.blocks import Attention, FeedForward, LayerNorm, Layers, PostNorm, PreNorm, SoftmaxLookup, TransformerLayer
+from weft.blocks import Attention, FeedForward, LayerNorm, Layers, PostNorm, PreNorm, SoftmaxAttention, TransformerLayer
 from weft.blocks.residual import Branch, Residual
 
 WIDTH, HEADS, LENGTH, CLASSES, ROWS = 64, 4, 32, 32, 4
@@ -60,7 +60,7 @@ class Stack(nn.Module):
     @staticmethod
     def _layer(kind: type[Residual]) -> TransformerLayer:
         return TransformerLayer(
-            attention=Attention(WIDTH, heads=HEADS, lookup=SoftmaxLookup()),
+            attention=Attention(WIDTH, heads=HEADS, core=SoftmaxAttention()),
             attention_residual=kind(LayerNorm(WIDTH)),
             feed_forward=FeedForward(WIDTH, 4 * WIDTH),
             feed_forward_residual=kind(LayerNorm(WIDTH)),
@@ -107,7 +107,7 @@ def draw(found: list[dict[str, object]], path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", help="a picture: .png or .svg")
+    parser.add_argument("--out", help="an image: .png or .svg")
     out = parser.parse_args().out
     torch.set_num_threads(1)
     found = [measured(kind, depth) for kind in KINDS for depth in DEPTHS]

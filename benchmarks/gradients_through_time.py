@@ -1,6 +1,6 @@
 """How far back a gradient reaches in recurrent layers and in attention, and what reading costs, over the length.
 
-    python benchmarks/gradients_through_time.py [--picture PICTURE.png] [RUN…]
+    python benchmarks/gradients_through_time.py [--image IMAGE.png] [RUN…]
 
 One JSON line for each kind of layer as it starts (width 64, 256 tokens): the norm of the gradient of the last output to
 the input so many tokens before, 1 is that of the identity. With runs of language models, a line for each: the gradient
@@ -35,7 +35,7 @@ class Attention(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.attention = AttentionConfig.pick({"kind": "softmax", "heads": 4}).build(width)
+        self.attention = AttentionConfig.from_config({"kind": "softmax", "heads": 4}).build(width)
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.attention(x, mask=Mask(causal=True))
@@ -123,12 +123,12 @@ def draw(left: dict[str, Tensor], right: dict[str, Tensor], path: str) -> None:
 def main() -> None:
     words = argparse.ArgumentParser()
     words.add_argument("runs", nargs="*")
-    words.add_argument("--picture")
+    words.add_argument("--image")
     told = words.parse_args()
     start, trained = at_the_start(), of_runs(told.runs)
     over_lengths()
-    if told.picture:
-        draw(start, trained, told.picture)
+    if told.image:
+        draw(start, trained, told.image)
 
 
 if __name__ == "__main__":

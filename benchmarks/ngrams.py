@@ -20,9 +20,9 @@ import numpy as np
 from side_by_side import compare
 
 from weft.models import NGramConfig, ngram_tables
-from weft.models.arpa import arpa_lines, spelled
-from weft.models.ngram import NGram
-from weft.models.ngram_counts import count
+from weft.models.ngram.arpa import arpa_lines, spelled
+from weft.models.ngram.counts import count
+from weft.models.ngram.model import NGram
 from weft.text import TokenizerConfig
 
 ORDER, LINE = 5, 1000
@@ -32,7 +32,7 @@ def tokens(path: Path, size: int) -> tuple[np.ndarray, list[str], int]:
     """The ids of the first bytes of the text, how they are spelled, and which one ends a text."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         text = file.read(size)
-    tokenizer = TokenizerConfig.pick("words").train([text])
+    tokenizer = TokenizerConfig.from_config("words").train([text])
     pieces = [text[start : start + 100_000] for start in range(0, len(text), 100_000)]
     ids = np.concatenate(tokenizer.encode_batch(pieces)).astype(np.uint16)
     return ids, spelled(tokenizer.names, tokenizer.end, None), tokenizer.end

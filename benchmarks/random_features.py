@@ -1,6 +1,6 @@
 """How near random features come to softmax attention: the error of the output over the number of features.
 
-    python benchmarks/random_features.py [PICTURE.png]
+    python benchmarks/random_features.py [IMAGE.png]
 
 64 queries and keys of width 32, drawn from normal distributions so that scores differ by about 0.1, 0.5, 1 or 2 between
 keys; for each, the root mean square of the output's error relative to the output, the median of 30 draws. One JSON line
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from weft.blocks.attention import RandomFeatureLookup, SoftmaxLookup
+from weft.blocks.attention import RandomFeatureAttention, SoftmaxAttention
 
 FEATURES = (16, 64, 256, 1024, 4096)
 SPREADS = (0.1, 0.5, 1.0, 2.0)  # of the scores β·q·k
@@ -28,12 +28,12 @@ def errors(spread: float) -> list[float]:
     size = math.sqrt(spread)  # β = 1/√K, and q·k of normal vectors has deviation √K
     query, key = (size * torch.randn(1, 1, 64, WIDTH, generator=chance, dtype=torch.float64) for _ in range(2))
     value = torch.randn(1, 1, 64, WIDTH, generator=chance, dtype=torch.float64)
-    exact = SoftmaxLookup()(query, key, value)
+    exact = SoftmaxAttention()(query, key, value)
     found = []
     for count in FEATURES:
         gaps = []
         for seed in range(DRAWS):
-            estimate = RandomFeatureLookup(count=count, width=WIDTH, seed=seed).double()(query, key, value)
+            estimate = RandomFeatureAttention(count=count, width=WIDTH, seed=seed).double()(query, key, value)
             gaps.append(((estimate - exact).square().mean() / exact.square().mean()).sqrt())
         found.append(torch.stack(gaps).median().item())
     return found

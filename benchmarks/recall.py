@@ -24,7 +24,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from weft.blocks import AttentionConfig
+from weft.blocks.roles import HEAD, by_name
 from weft.models import BERTConfig
+from weft.models.base import Model
 from weft.training.optimizer import MuonConfig
 
 VALUES, ASKED, WIDTH, NEAR = 4, 32, 64, 32
@@ -68,8 +70,10 @@ class Task:
         return round(math.exp(low + (high - low) * torch.rand((), generator=chance).item()))
 
 
-class Reader(nn.Module):
+class Reader(Model):
     """An encoder, and what it says of the first tokens."""
+
+    roles = by_name(head=HEAD)
 
     def __init__(self, vocabulary: int, attention: AttentionConfig) -> None:
         super().__init__()
@@ -92,11 +96,11 @@ class Reader(nn.Module):
 
 def learn(task: Task, kind: object) -> dict[str, float]:
     torch.manual_seed(0)
-    attention = AttentionConfig.pick(kind).override({"heads": 1, "bias": False})  # type: ignore[arg-type]
+    attention = AttentionConfig.from_config(kind).override({"heads": 1, "bias": False})  # type: ignore[arg-type]
     model = Reader(task.vocabulary, attention)
     if task.alike:
         model.name(task.vocabulary)
-    optimizer = MuonConfig().build(model)
+    optimizer = MuonConfig(embedding_rate=MuonConfig().head_rate).build(model)
     rates = [group["lr"] for group in optimizer.param_groups]
     chance, begin = torch.Generator().manual_seed(1), time.perf_counter()
     for step in range(task.steps):

@@ -16,7 +16,7 @@ from side_by_side import compare
 from torch import Tensor, nn
 
 from weft.checkpoints import RunDirectory
-from weft.data import Lanes
+from weft.data import ContiguousStreams
 from weft.models import LSTMConfig
 from weft.objectives import CarriedLoss, StretchBatch
 from weft.training import AdamWConfig, Trainer, TrainingConfig
@@ -69,9 +69,9 @@ def main() -> None:
     torch.manual_seed(0)
     text = torch.randint(VOCABULARY, (200_000,)).numpy()
     for number, (depth, width, length, count) in enumerate(SIZES):
-        lanes = Lanes(text, length, count, seed=0)
+        lanes = ContiguousStreams(text, length, count, seed=0)
 
-        def samples(numbers: np.ndarray, lanes: Lanes = lanes) -> StretchBatch:
+        def samples(numbers: np.ndarray, lanes: ContiguousStreams = lanes) -> StretchBatch:
             return StretchBatch.of(lanes.batch(numbers), lanes.count)
 
         with tempfile.TemporaryDirectory() as folder:

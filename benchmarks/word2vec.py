@@ -30,11 +30,11 @@ from gensim.models import Word2Vec
 from side_by_side import compare
 
 import weft
+from weft.exchange.transfer import import_model
 from weft.models import ModelConfig
-from weft.models.word2vec_examples import Chances
-from weft.models.word2vec_learning import lined_up
-from weft.tasks.transfer import import_model
-from weft.training.word_vectors import Workers
+from weft.models.word2vec.examples import Chances
+from weft.models.word2vec.learning import lined_up
+from weft.models.word2vec.workers import Workers
 
 DATA = Path(os.environ.get("WEFT_DATA", "data"))
 KINDS = ("cbow", "skipgram")
@@ -58,7 +58,7 @@ def ours(kind: str, words: list[str]) -> Callable[[], object]:
     counts = {word: count for word, count in Counter(words).most_common() if count >= SETTINGS["min_count"]}
     rows = {word: row for row, word in enumerate(counts)}
     ids = np.array([rows[word] for word in words if word in rows], dtype=np.int32)
-    config = ModelConfig.pick({"kind": kind, "vocab_size": len(rows)})
+    config = ModelConfig.from_config({"kind": kind, "vocab_size": len(rows)})
     chances = Chances(np.array(list(counts.values())), config, 0)
     blocks = -(-len(ids) // BLOCK)
 

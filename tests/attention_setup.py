@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from weft.analysis.view import AttentionView, MapView, Side
+from weft.analysis import view
+from weft.analysis.view import AttentionView, Side
 from weft.blocks.attention.base import Grid
 
+MapView = functools.partial(view.MapView, rows="sums to one")
 HOSTILE = (
     "</script><img src=x onerror=window.broken=1>",
     "<!--",
@@ -53,8 +57,8 @@ def pairs() -> AttentionView:
     return AttentionView("A pair", "transformer", tuple(maps))
 
 
-def picture(rows: int = 14) -> AttentionView:
-    """A class token and the places of a picture."""
+def image(rows: int = 14) -> AttentionView:
+    """A class token and the places of an image."""
     grid = Grid(rows, rows)
     places = tuple(f"row {y + 1}, column {x + 1}" for y in range(rows) for x in range(rows))
     side = Side(("class", *places), grid)
@@ -64,7 +68,7 @@ def picture(rows: int = 14) -> AttentionView:
 
 
 def stages() -> AttentionView:
-    """Places of a picture that get fewer with depth, and channels beside them."""
+    """Places of an image that get fewer with depth, and channels beside them."""
     maps = []
     for n, size in enumerate((8, 4)):
         places = Side(tuple(f"row {y + 1}, column {x + 1}" for y in range(size) for x in range(size)), Grid(size, size))

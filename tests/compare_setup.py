@@ -11,7 +11,7 @@ import pytest
 from table_setup import sets
 from training_setup import text
 from weft.compare import child, session
-from weft.compare.orders import Asked
+from weft.compare.trials import TrialSpec
 
 SIZES = ["model.width=16", "model.depth=1", "model.max_length=16", "model.attention.heads=2", "training.batch=6"]
 CHANGES = dict(size.split("=") for size in SIZES)
@@ -40,11 +40,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def asked(vary=None, data=("book.txt",), changes=None, task="generate", sizes=None, **more) -> Asked:
+def asked(vary=None, data=("book.txt",), changes=None, task="generate", sizes=None, **more) -> TrialSpec:
     """What a user would ask for; `changes` come on top of the tiny sizes."""
     options = {"steps": 4, "tokenizer": "characters", "threads": 1} | more.pop("options", {})
     changes = (CHANGES if sizes is None else sizes) | (changes or {})
-    return Asked(tuple(data), task, options, changes, vary=KINDS if vary is None else vary, **more)
+    return TrialSpec(tuple(data), task, options, changes, vary=KINDS if vary is None else vary, **more)
 
 
 def run(vary=None, out="c", report=lambda event: None, **more):

@@ -3,17 +3,18 @@
 import math
 from unittest import mock
 
+import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from weft.blocks.attention import tiles
+from weft.cost.flops import walk
 from weft.cost.learning import PLAIN
-from weft.cost.step import step_loss
-from weft.models import ModelConfig, PictureConfig
+from weft.models import ImageConfig, ModelConfig
 
 aten = torch.ops.aten
-FAMILIES = [family for family in ModelConfig.menu if ModelConfig.menu.find(family).learned_in_steps]
+FAMILIES = [family for family in ModelConfig.registry if ModelConfig.registry.find(family).learned_in_steps]
 
 
 def numbers(shape, below):
@@ -22,16 +23,16 @@ def numbers(shape, below):
 
 def small(family, **more):
     """A small model of a family, whichever fields that has."""
-    fields = ModelConfig.menu.find(family).__dataclass_fields__
+    fields = ModelConfig.registry.find(family).__dataclass_fields__
     made = {"kind": family}
     made |= {"vocab_size": 96} if "vocab_size" in fields else {}
     made |= {"width": 64} if "width" in fields else {}
-    made |= {"head": {"classes": 10}} if issubclass(ModelConfig.menu.find(family), PictureConfig) else {}
-    return ModelConfig.pick(made | more)
+    made |= {"head": {"classes": 10}} if issubclass(ModelConfig.registry.find(family), ImageConfig) else {}
+    return ModelConfig.from_config(made | more)
 
 
 def usual_length(config):
-    return 32 if isinstance(config, PictureConfig) else 40
+    return 32 if isinstance(config, ImageConfig) else 40
 
 
 def _matrix_by_vector(matrix, vector, *_, out_shape=None, **__):
@@ -52,8 +53,16 @@ def counted(config, batch, length, learning=PLAIN):
     plain = torch.backends.mkldnn.flags(enabled=False)
     with mock.patch.object(tiles, "FUSED", None), sdpa_kernel(SDPBackend.MATH), plain:
         with counter:
-            loss = step_loss(config, model, numbers, batch, length)
+            loss = model.example_loss(batch, length, numbers)
         forward = counter.get_total_flops()
         with counter:
             loss.backward()
     return forward, counter.get_total_flops()
+
+
+def agrees(config, batch, length, learning=PLAIN):
+    """Operations by rules are those that were counted."""
+    found = walk(config, batch=batch, length=length, learning=learning).total
+    forward, backward = counted(config, batch, length, learning)
+    assert found.forward == pytest.approx(forward, rel=0.01)
+    assert found.backward == pytest.approx(backward, rel=0.01)

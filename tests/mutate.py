@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 PASSED, FAILED = 0, 1  # pytest's exit codes; any other says that tests did not even run
 RUNNER = ["pytest", "hypothesis", "jaxtyping", "_hypothesis_pytestplugin", "xdist.plugin", "anyio.pytest_plugin"]
@@ -35,19 +35,16 @@ LIBRARIES += ["rich.console", "PIL.Image", "sacrebleu", "sklearn.datasets", "mat
 ENOUGH = 900.0  # seconds: a mutant that never ends proves nothing
 
 
-class Mutant(Protocol):
-    """One line of one file of src/weft, the same with a mistake, and the tests that should notice."""
+@dataclass(frozen=True)
+class Mutant:
+    """A mistake: what is broken (`name`), the file of src/weft, the line as it is and with the mistake, and the tests
+    that should notice."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def old(self) -> str: ...
-    @property
-    def new(self) -> str: ...
-    @property
-    def tests(self) -> list[str]: ...
+    name: str
+    path: str
+    old: str
+    new: str
+    tests: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -155,12 +152,12 @@ class Trial:
             found = self._ask(folder, module, list(likely)).failed if likely else None
             if found is not None and self._kills(folder, module, found):
                 return "killed", found
-            answer = self._ask(folder, module, mutant.tests)
+            answer = self._ask(folder, module, list(mutant.tests))
             if answer.broken or answer.failed is None:
                 return answer.broken or "SURVIVED", None
             if self._kills(folder, module, answer.failed):
                 return "killed", answer.failed
-        passes = self.passes(mutant.tests)  # a test that fails only after others may do so on any code
+        passes = self.passes(list(mutant.tests))  # a test that fails only after others may do so on any code
         return ("killed" if passes else "UNKNOWN: its suite does not pass on the code as it is"), None
 
     def _kills(self, folder: Path, module: str, test: str) -> bool:

@@ -15,7 +15,7 @@ from weft.errors import ConfigError
 
 
 class ShapeConfig(Choice):
-    """A menu for these tests."""
+    """A registry for these tests."""
 
 
 class Circle(ShapeConfig, kind="circle", aliases=("round",)):
@@ -28,7 +28,7 @@ class Polygon(ShapeConfig, kind="polygon"):
     colour: str = "red"
 
 
-class Picture(Config):
+class Image(Config):
     width: Size
     title: str = "untitled"
     dropout: Share = 0.0
@@ -50,23 +50,23 @@ class Picture(Config):
 
 
 def test_values_are_kept_and_fitted():
-    picture = Picture(width=3, dropout=0, shape={"kind": "polygon", "corners": 5}, sizes=[4, 5], more=["round"])
-    assert picture.dropout == 0.0
-    assert isinstance(picture.dropout, float)
-    assert picture.shape == Polygon(corners=5)
-    assert picture.sizes == (4, 5)
-    assert picture.more == (Circle(),)
+    image = Image(width=3, dropout=0, shape={"kind": "polygon", "corners": 5}, sizes=[4, 5], more=["round"])
+    assert image.dropout == 0.0
+    assert isinstance(image.dropout, float)
+    assert image.shape == Polygon(corners=5)
+    assert image.sizes == (4, 5)
+    assert image.more == (Circle(),)
 
 
 def test_configs_are_frozen_and_hashable():
-    picture = Picture(width=3)
+    image = Image(width=3)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        picture.width = 4
-    assert hash(picture) == hash(Picture(width=3))
+        image.width = 4
+    assert hash(image) == hash(Image(width=3))
 
 
 def test_repr_is_short():
-    assert repr(Picture(width=3, shape=Circle(radius=2))) == "Picture(width=3, shape=Circle(radius=2.0))"
+    assert repr(Image(width=3, shape=Circle(radius=2))) == "Image(width=3, shape=Circle(radius=2.0))"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_repr_is_short():
     ],
 )
 def test_mistakes_are_named(fields, words):
-    for make in (lambda: Picture(**fields), lambda: Picture.from_dict(fields)):
+    for make in (lambda: Image(**fields), lambda: Image.from_dict(fields)):
         with pytest.raises(ConfigError) as error:
             make()
         assert all(word in str(error.value) for word in words), str(error.value)
@@ -109,8 +109,8 @@ def test_mistakes_are_named(fields, words):
         assert error.value.exit_code == 2
 
 
-pictures = st.builds(
-    Picture,
+images = st.builds(
+    Image,
     width=st.integers(1, 1000).filter(lambda n: n != 13),
     title=st.text(st.characters(exclude_categories=["Cs"])),
     beta=st.none() | st.floats(0, allow_nan=False),
@@ -120,24 +120,24 @@ pictures = st.builds(
 )
 
 
-@given(pictures)
-def test_dict_json_and_toml_round_trip(picture):
-    assert Picture.from_dict(picture.to_dict()) == picture
-    assert Picture.from_dict(json.loads(json.dumps(picture.to_dict()))) == picture
-    assert Picture.from_toml(picture.to_toml()) == picture
+@given(images)
+def test_dict_json_and_toml_round_trip(image):
+    assert Image.from_dict(image.to_dict()) == image
+    assert Image.from_dict(json.loads(json.dumps(image.to_dict()))) == image
+    assert Image.from_toml(image.to_toml()) == image
 
 
 def test_toml_reads_as_a_person_writes_it():
-    picture = Picture.from_toml('width = 8\nshape = "round"\n')
-    assert picture == Picture(width=8)
-    assert Picture.from_toml('width = 8\n[shape]\nkind = "polygon"\ncorners = 4').shape == Polygon(corners=4)
+    image = Image.from_toml('width = 8\nshape = "round"\n')
+    assert image == Image(width=8)
+    assert Image.from_toml('width = 8\n[shape]\nkind = "polygon"\ncorners = 4').shape == Polygon(corners=4)
     with pytest.raises(ConfigError, match="not valid TOML"):
-        Picture.from_toml("width = ")
+        Image.from_toml("width = ")
 
 
 def test_overrides_as_the_command_line_gives_them():
-    picture = Picture(width=3)
-    changed = picture.override(
+    image = Image(width=3)
+    changed = image.override(
         {
             "width": "8",
             "dropout": "0.1",
@@ -148,47 +148,47 @@ def test_overrides_as_the_command_line_gives_them():
             "shape.corners": "6",
         }
     )
-    assert changed == Picture(width=8, dropout=0.1, visible=False, sizes=(7, 8), shape=Polygon(corners=6))
-    assert picture.width == 3
+    assert changed == Image(width=8, dropout=0.1, visible=False, sizes=(7, 8), shape=Polygon(corners=6))
+    assert image.width == 3
 
 
 def test_a_changed_kind_keeps_what_was_set_and_has_its_own_defaults():
-    picture = Picture(width=3, shape=Circle(colour="blue"))
-    assert picture.override({"shape.kind": "polygon"}).shape == Polygon(colour="blue")
-    assert NormConfig.pick("layer").override({"kind": "rms"}) == NormConfig.pick("rms")
-    assert FeedForwardConfig.pick("plain").override({"kind": "gated"}) == FeedForwardConfig.pick("gated")
+    image = Image(width=3, shape=Circle(colour="blue"))
+    assert image.override({"shape.kind": "polygon"}).shape == Polygon(colour="blue")
+    assert NormConfig.from_config("layer").override({"kind": "rms"}) == NormConfig.from_config("rms")
+    assert FeedForwardConfig.from_config("plain").override({"kind": "gated"}) == FeedForwardConfig.from_config("gated")
 
 
 def test_overrides_that_need_their_type_to_be_read():
-    picture = Picture(width=3)
-    assert picture.override({"level": "2"}).level == 2
-    assert picture.override({"size": "5"}).size == 5
-    assert picture.override({"size": "auto"}).size == "auto"
-    assert picture.override({"pair": "2,3"}).pair == (2.0, 3)
-    assert picture.override({"layers": "circle,polygon"}).layers == (Circle(), Polygon())
-    assert picture.override({"layers.kind": "polygon", "layers.corners": "5"}).layers == Polygon(corners=5)
-    assert picture.override({"shape": "polygon", "shape.corners": "7"}).shape == Polygon(corners=7)
+    image = Image(width=3)
+    assert image.override({"level": "2"}).level == 2
+    assert image.override({"size": "5"}).size == 5
+    assert image.override({"size": "auto"}).size == "auto"
+    assert image.override({"pair": "2,3"}).pair == (2.0, 3)
+    assert image.override({"layers": "circle,polygon"}).layers == (Circle(), Polygon())
+    assert image.override({"layers.kind": "polygon", "layers.corners": "5"}).layers == Polygon(corners=5)
+    assert image.override({"shape": "polygon", "shape.corners": "7"}).shape == Polygon(corners=7)
 
 
 def test_none_survives_toml_where_it_is_not_the_default():
-    assert Picture.from_toml(Picture(width=3, clip=None).to_toml()).clip is None
+    assert Image.from_toml(Image(width=3, clip=None).to_toml()).clip is None
 
 
 def test_what_is_not_a_table_of_fields_is_refused():
     for wrong in ([1], None, {1: 2}):
         with pytest.raises(ConfigError):
-            Picture.from_dict(wrong)
+            Image.from_dict(wrong)
         with pytest.raises(ConfigError):
-            ShapeConfig.pick(wrong)
-    with pytest.raises(ConfigError, match="is a menu"):
+            ShapeConfig.from_config(wrong)
+    with pytest.raises(ConfigError, match="is a registry"):
         ShapeConfig()
-    with pytest.raises(ConfigError, match=r"use \.pick"):
+    with pytest.raises(ConfigError, match=r"use \.from_config"):
         ShapeConfig(kind="circle")
 
 
 def test_text_for_a_kind_alone():
-    picture = Picture(width=3)
-    assert picture.override({"shape": "polygon"}).shape == Polygon()
+    image = Image(width=3)
+    assert image.override({"shape": "polygon"}).shape == Polygon()
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_text_for_a_kind_alone():
 )
 def test_wrong_overrides_are_named(changes, words):
     with pytest.raises(ConfigError, match=words):
-        Picture(width=3).override(changes)
+        Image(width=3).override(changes)
 
 
 def test_a_menu_understands_other_spellings_but_lists_each_kind_once():
-    assert ShapeConfig.menu["round"] is Circle
-    assert list(ShapeConfig.menu) == ["circle", "polygon"]
-    assert ShapeConfig.pick(Circle(radius=3)) == Circle(radius=3)
+    assert ShapeConfig.registry["round"] is Circle
+    assert list(ShapeConfig.registry) == ["circle", "polygon"]
+    assert ShapeConfig.from_config(Circle(radius=3)) == Circle(radius=3)
     with pytest.raises(ConfigError, match="expected kind 'circle'"):
-        Circle.pick("polygon")
+        Circle.from_config("polygon")
 
 
 def test_an_empty_list_can_be_typed():
-    assert Picture(width=8).override({"sizes": "3,4"}).sizes == (3, 4)
-    assert Picture(width=8).override({"sizes": ""}).sizes == ()
+    assert Image(width=8).override({"sizes": "3,4"}).sizes == (3, 4)
+    assert Image(width=8).override({"sizes": ""}).sizes == ()

@@ -1,6 +1,6 @@
 """Every command and every snippet in README and docs is executed."""
 
-import contextlib
+import json
 import os
 import re
 import shlex
@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-import picture_setup
+import image_setup
 import table_setup
 import training_setup
 import weft
 from conformance import attention_checks
+from plugin_setup import put_plugins, registries_as_they_were
 from weft.blocks import AttentionConfig
 from weft.checkpoints.hugging_face import write_folder
-from weft.models import BERTConfig, TransformerConfig, layout_for, preset
+from weft.cost.flops import walk
+from weft.models import BERTConfig, ModelConfig, TransformerConfig, converter_for, preset
 from weft.text import TokenizerConfig
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,17 +32,6 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 def blocks(page, language):
     return [body for tag, body in FENCE.findall(page.read_text(encoding="utf-8")) if tag == language]
-
-
-@contextlib.contextmanager
-def menu_as_it_was():
-    """A page may define a kind of its own; it must not stay for other tests."""
-    before = dict(AttentionConfig.menu)
-    try:
-        yield
-    finally:
-        for kind in set(AttentionConfig.menu) - set(before):
-            del AttentionConfig.menu[kind]
 
 
 def execute(page):
@@ -65,23 +56,53 @@ def test_snippets_run(page, desk, monkeypatch):
     if "runs/book" in page.read_text(encoding="utf-8"):
         quick("generate", "book.txt", out="runs/book")
     if 'load("runs/flowers")' in page.read_text(encoding="utf-8"):
-        training_setup.here(*picture_setup.picture_words("flowers", "runs/flowers", 2), cwd=desk)
+        training_setup.here(*image_setup.image_words("flowers", "runs/flowers", 2), cwd=desk)
     if 'load("runs/vectors")' in page.read_text(encoding="utf-8"):
         training_setup.here("train", "embed", "book.txt", "--steps", "2", "--out", "runs/vectors", cwd=desk)
     put_bert(page, desk)
     put_marian(page, desk)
-    with menu_as_it_was():
+    with registries_as_they_were():
         execute(page)
 
 
 def test_the_guides_own_kind_passes_the_conformance_suite():
-    with menu_as_it_was():
+    with registries_as_they_were():
         execute(ROOT / "docs/guides/add-an-attention.md")
-        for config in (AttentionConfig.pick("top-k"), AttentionConfig.pick({"kind": "top-k", "k": 2, "heads": 1})):
-            for name, check in attention_checks.ALL.items():
-                optional = name == "scores_that_are_shown_are_those_in_use"  # the guide's kind leaves `scored` out
-                with contextlib.suppress(*[attention_checks.Refused] * optional):
-                    check(config)
+        for config in (
+            AttentionConfig.from_config("top-k"),
+            AttentionConfig.from_config({"kind": "top-k", "k": 2, "heads": 1}),
+        ):
+            for check in attention_checks.ALL.values():
+                check(config)
+
+
+def test_the_guides_own_kind_is_everywhere(tmp_path):
+    """No file of src/ knows of it: it is trained, counted, inspected, looked into and drawn as any other."""
+    (tmp_path / "book.txt").write_text(training_setup.text(3000))
+    with registries_as_they_were():
+        execute(ROOT / "docs/guides/add-an-attention.md")
+
+        def weft_says(*words):
+            return json.loads(training_setup.here(*words, "--json", cwd=tmp_path).stdout)
+
+        words = training_setup.train_words("book.txt", "run", 3, "--set", "model.attention.kind=top-k")
+        training_setup.here(*words, "--set", "model.attention.k=3", cwd=tmp_path)
+        shared = {"kind": "gpt", "vocab_size": 50, "width": 32, "depth": 2}
+        ours, full = (ModelConfig.from_config({**shared, "attention": kind}) for kind in ("top-k", "softmax"))
+        ours, full = (walk(config, batch=2, length=70).parts["attention scores"] for config in (ours, full))
+        assert (ours.forward, ours.backward) == (full.forward, full.backward)
+        told = weft_says("inspect", "run")["flops"]
+        assert told["parts"]["attention scores"]["forward"] == 2 * 6 * 16 * 16 * (16 + 16) * 2
+        health = weft_says("inspect", "run", "--health")["health"]
+        assert [len(layer["heads"]) for layer in health["layers"]] == [2, 2]
+        reach = weft_says("inspect", "run", "--reach")["reach"]
+        assert len(reach["layers"]) == 2 and set(reach["predicted"][0]) == {"1"}
+        (first, _) = weft_says("attention", "run", "the cat sat", "--weights")["maps"]
+        for row in first["heads"][0]["weights"]:
+            assert sum(row) == pytest.approx(1, abs=1e-3) and sum(weight > 0 for weight in row) <= 3
+        assert first["rows"] == "sums to one" and first["heads"][0]["entropy"] > 0
+        (drawn,) = weft_says("attention", "--patterns", "--kind", "top-k", "--set", "k=2")["patterns"]
+        assert drawn["cost"].startswith("N² pairs") and drawn["encoder"]["pairs"] <= 24 * 3
 
 
 def commands(page):
@@ -102,7 +123,7 @@ SMALL += [
 RECURRENT = re.compile(r"\b(rnn|gru|lstm)\b")  # models without a longest text and without heads
 PAIRED = re.compile(r"\b(seq2seq|bahdanau)\b")  # and those without heads
 COUNTED = re.compile(r"\w+gram\b")  # models that have no sizes but their order
-PICTURES = {"flowers", "vit"}  # words of a command that trains on pictures, which have no tokens
+IMAGES = {"flowers", "vit"}  # words of a command that trains on images, which have no tokens
 SIZELESS = re.compile("bag-of-words")  # models without layers
 
 
@@ -116,7 +137,7 @@ def small(words):
         kept[kept.index("--models") + 1] = f"{models[0]},{models[-1]}"
     if words[0] == "resume":
         return kept if kept == words else [*kept, "--steps", "2"]
-    if (PICTURES | {"embed"}) & set(words) or any(COUNTED.search(word) or SIZELESS.search(word) for word in words):
+    if (IMAGES | {"embed"}) & set(words) or any(COUNTED.search(word) or SIZELESS.search(word) for word in words):
         return [*kept[:1], *SMALL[:2], *kept[1:]]
     sizes = SMALL[:2] if "--from" in words else SMALL  # what it starts from has its sizes already
     if any(map(PAIRED.search, words)):
@@ -144,7 +165,7 @@ def desk(tmp_path, monkeypatch):
         table_setup.write_parallel(tmp_path, name, 60 if name == "train" else 8, seed)
     (tmp_path / "sources.txt").write_text("the house\n\na story of it\n")
     for seed, part in enumerate(("train", "test")):
-        picture_setup.write_folder(tmp_path / "flowers" / part, 24, seed)
+        image_setup.write_folder(tmp_path / "flowers" / part, 24, seed)
     shutil.copy(next((tmp_path / "flowers" / "test").rglob("*.png")), tmp_path / "tulip.png")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -154,25 +175,25 @@ def put_bert(page, desk):
     """The Hugging Face folder that a page takes for granted."""
     if "models/bert" not in page.read_text(encoding="utf-8"):
         return
-    tokenizer = TokenizerConfig.pick("wordpiece").train([training_setup.text(3000)])
+    tokenizer = TokenizerConfig.from_config("wordpiece").train([training_setup.text(3000)])
     fields = preset("bert-base")[1] | {"vocab_size": tokenizer.vocab_size, "width": 16, "depth": 1, "max_length": 64}
     config = BERTConfig(**fields | {"attention": {"kind": "softmax", "heads": 2}, "head": "masked"})
     folder = desk / "models" / "bert"
     folder.mkdir(parents=True)
-    write_folder(folder, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
+    write_folder(folder, converter_for(config), config, dict(config.build().named_parameters()), tokenizer)
 
 
 def put_marian(page, desk):
     """The same for a model that translates."""
     if "models/marian" not in page.read_text(encoding="utf-8"):
         return
-    tokenizer = TokenizerConfig.pick("bpe").train([training_setup.text(3000)])
+    tokenizer = TokenizerConfig.from_config("bpe").train([training_setup.text(3000)])
     sizes = {"vocab_size": tokenizer.vocab_size, "start": tokenizer.end, "width": 16, "depth": 1, "max_length": 64}
     fields = preset("transformer-base")[1] | sizes | {"attention": {"kind": "softmax", "heads": 2}}
     config = TransformerConfig(**fields)
     folder = desk / "models" / "marian"
     folder.mkdir(parents=True)
-    write_folder(folder, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
+    write_folder(folder, converter_for(config), config, dict(config.build().named_parameters()), tokenizer)
 
 
 TYPED = [p for p in PAGES if blocks(p, "console")]
@@ -182,7 +203,7 @@ SLOW = {
         "write-with-a-model",
         "translate",
         "fill-in-words",
-        "classify-pictures",
+        "classify-images",
         "to-and-from-hugging-face",
         "bottleneck",
         "ladder",  # its commands are README's too
@@ -202,6 +223,12 @@ def test_commands_work(page, desk):
     put_marian(page, desk)
     if any("runs/book" in line for line, _ in lines) and not any("--out runs/book" in line for line, _ in lines):
         check_weft_line(small(["train", "book.txt", "--out", "runs/book"]), "", desk)
+    put_plugins(page, desk)
+    with registries_as_they_were():
+        check_lines(lines, desk)
+
+
+def check_lines(lines, desk):
     for command, output in lines:
         words = shlex.split(command)
         if words[0] == "make":  # these run this very suite or set it up; their targets must exist

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 import mutate
+from mutations import ROOT, all_mutants
 
 
 @dataclass(frozen=True)
@@ -104,3 +105,12 @@ def test_the_table_keeps_what_was_found(tmp_path):
     assert list(again.killers.items()) == [("a", "test_a"), ("b", "test_b"), ("c", "test_b")]
     assert again.of_relatives(Toy("new", "", "", tests=("suite",)), [a, b, c]) == ["test_b", "test_a"]
     assert again.of_relatives(b, [a, b, c]) == ["test_a", "test_b"] and again.of_relatives(other, [a, b, c]) == []
+
+
+def test_every_mutant_has_its_line():
+    """A line that moved or changed takes its mutants along."""
+    mutants = all_mutants()
+    assert len({mutant.name for mutant in mutants}) == len(mutants) > 400
+    source = ROOT / "src" / "weft"
+    stale = [m.name for m in mutants if (source / m.path).read_text(encoding="utf-8").count(m.old) != 1]
+    assert stale == []

@@ -105,12 +105,12 @@ def trainer(path: Path, *, steps: int = 30, on_step=None, **changes):
     from weft.data import Windows, tokenise
     from weft.models import GPTConfig
     from weft.objectives import causal_loss
-    from weft.tasks.evaluation import evaluate_text
+    from weft.tasks.generate.evaluation import evaluate_text
     from weft.text import Corpus, TokenizerConfig
     from weft.training import Trainer, TrainingConfig
 
     corpus = Corpus.of_text(text(1200))
-    tokenizer = TokenizerConfig.pick("characters").train(corpus.pieces())
+    tokenizer = TokenizerConfig.from_config("characters").train(corpus.pieces())
     tokens = tokenise(corpus, tokenizer, None)
     config = GPTConfig(vocab_size=tokenizer.vocab_size, max_length=16, width=16, depth=2, dropout=0.1)
     fields = {"evaluate_every": 7, "checkpoint_every": 5, "micro_batch": 4} | changes

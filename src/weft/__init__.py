@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.analysis.capturing import capture as capture
+    from weft.api import load as load
+    from weft.api import train as train
     from weft.blocks.attention import AttentionConfig as AttentionConfig
     from weft.blocks.attention import Mask as Mask
     from weft.blocks.attention import attention as attention
-    from weft.door import train as train
     from weft.errors import WeftError as WeftError
     from weft.tasks import Run as Run
-    from weft.tasks import load as load
 
 __version__ = "0.1.0"
 
@@ -27,8 +27,8 @@ _HOME = {
     "WeftError": "weft.errors",
     "attention": "weft.blocks.attention",
     "capture": "weft.analysis.capturing",
-    "load": "weft.tasks",
-    "train": "weft.door",
+    "load": "weft.api",
+    "train": "weft.api",
 }
 
 __all__ = ["AttentionConfig", "Mask", "Run", "WeftError", "attention", "capture", "load", "train"]
@@ -42,6 +42,7 @@ _PACKAGES = (
     "data",
     "errors",
     "models",
+    "plugins",
     "tasks",
     "text",
     "theory",
@@ -55,6 +56,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"weft.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    if name in ("load", "train"):  # they meet kinds that installed packages may have registered
+        import_module("weft.plugins").load_installed()
     return getattr(import_module(_HOME[name]), name)
 
 

@@ -6,7 +6,7 @@
 
     LayerConfig(widht=8)          # ConfigError: unknown field 'widht' / did you mean 'width'?
 
-A `Choice` is a setting that is picked by its `kind`: `menu` lists what can be picked, and a new entry
+A `Choice` is a setting that is picked by its `kind`: `registry` lists what can be picked, and a new entry
 puts itself there by being defined.
 """
 
@@ -34,7 +34,7 @@ from typing import (
 )
 
 from weft.errors import ConfigError, did_you_mean
-from weft.menu import Menu
+from weft.registry import Registry
 from weft.toml import toml_lines
 
 
@@ -81,7 +81,7 @@ def _default(cls: type, name: str) -> Any:
 
 def _unknown(name: str, hints: Mapping[str, Any]) -> ConfigError:
     if name == "kind":
-        return ConfigError("'kind' is no field: it says which class", advice="use .pick({'kind': …, …})")
+        return ConfigError("'kind' is no field: it says which class", advice="use .from_config({'kind': …, …})")
     return ConfigError(f"unknown field {name!r}", advice=did_you_mean(name, hints))
 
 
@@ -194,41 +194,41 @@ class Config:
 class Choice(Config):
     """A setting picked by its kind.
 
-    class Shape(Choice): ...                       # opens the menu
+    class Shape(Choice): ...                       # opens the registry
     class Circle(Shape, kind="circle"):            # an entry
         radius: float = 1.0
-    Shape.pick("circle"), Shape.pick({"kind": "circle", "radius": 2.0})
+    Shape.from_config("circle"), Shape.from_config({"kind": "circle", "radius": 2.0})
 
-    A menu may have an entry for `several` kinds, which has them in its field `of`: a list stands for that.
+    A registry may have an entry for `several` kinds, which has them in its field `of`: a list stands for that.
     """
 
     kind: ClassVar[str]
-    menu: ClassVar[Menu]
+    registry: ClassVar[Registry]
     several: ClassVar[str] = ""
 
     def __init_subclass__(cls, kind: str = "", aliases: Sequence[str] = (), **options: Any) -> None:
         super().__init_subclass__(**options)
         if Choice in cls.__bases__:
-            cls.menu = Menu(cls.__name__.removesuffix("Config").lower())
+            cls.registry = Registry(cls.__name__.removesuffix("Config").lower())
         if kind:
             cls.kind = kind
-            cls.menu[kind] = cls
-            cls.menu.aliases.update(dict.fromkeys(aliases, kind))
+            cls.registry[kind] = cls
+            cls.registry.aliases.update(dict.fromkeys(aliases, kind))
 
     @classmethod
-    def pick(cls, what: str | Mapping[str, Any] | Sequence[Any] | Self) -> Self:
+    def from_config(cls, what: str | Mapping[str, Any] | Sequence[Any] | Self) -> Self:
         """An entry from its kind, from a dict with its `kind`, from a list of them, or as it is."""
         if isinstance(what, cls):
             return what
         what = cls._several(what)
         if not isinstance(what, (str, Mapping)):
-            raise ConfigError(f"{what!r}", expected=f"a kind ({', '.join(cls.menu)}) or a table with its fields")
+            raise ConfigError(f"{what!r}", expected=f"a kind ({', '.join(cls.registry)}) or a table with its fields")
         fields: dict[str, Any] = {"kind": what} if isinstance(what, str) else dict(what)
         several = cls._several(fields.get("kind"))
         fields |= several if isinstance(several, dict) else {}
         if "kind" not in fields:
-            raise ConfigError("no 'kind' given", expected=f"one of {', '.join(cls.menu)}")
-        entry: type[Self] = cls.menu.find(fields.pop("kind"))
+            raise ConfigError("no 'kind' given", expected=f"one of {', '.join(cls.registry)}")
+        entry: type[Self] = cls.registry.find(fields.pop("kind"))
         if not issubclass(entry, cls):
             raise ConfigError(f"kind {entry.kind!r}", expected=f"kind {cls.kind!r}")
         return entry(**_fitted(entry, fields))
@@ -242,11 +242,13 @@ class Choice(Config):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls.pick(data)
+        return cls.from_config(data)
 
     def check(self) -> None:
         if not hasattr(type(self), "kind"):
-            raise ConfigError(f"{type(self).__name__} is a menu", expected=f"one of {', '.join(self.menu)} by .pick(…)")
+            raise ConfigError(
+                f"{type(self).__name__} is a registry", expected=f"one of {', '.join(self.registry)} by .from_config(…)"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, **super().to_dict()}
@@ -255,7 +257,7 @@ class Choice(Config):
         chosen = self._several(here.pop("kind", self.kind))
         if isinstance(chosen, dict):
             chosen, here["of"] = chosen["kind"], chosen["of"]
-        entry = self.menu.find(chosen)
+        entry = self.registry.find(chosen)
         shared = {k: v for k, v in self.changed().items() if k in _hints(entry)}
         return self if entry is type(self) else entry(**shared)
 
@@ -302,7 +304,7 @@ def _fit(value: Any, hint: Any, name: str) -> Any:
             raise ConfigError(f"{name} = {value!r}", expected=f"a list of {len(items)}")
         return tuple(_fit(v, item, f"{name}[{i}]") for i, (v, item) in enumerate(zip(value, items, strict=True)))
     if isinstance(hint, type) and issubclass(hint, Choice) and isinstance(value, (str, Mapping, list, tuple)):
-        return within(name, lambda: hint.pick(value))
+        return within(name, lambda: hint.from_config(value))
     if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
         return within(name, lambda: hint.from_dict(value))
     if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:

@@ -59,14 +59,14 @@ class Row:
             raise WeightsError(f"{self.foreign!r} has {tensor.dim()} axes", expected="a matrix or a vector")
         return tensor.t()
 
-    def bare(self, tensor: Tensor) -> Tensor:
+    def squeeze(self, tensor: Tensor) -> Tensor:
         """Without the axes of length 1 that ours has not; as it is where they are not all there."""
         before, end = self.ones[0], tensor.dim() - self.ones[1]
         if end < before or any(size != 1 for size in (*tensor.shape[:before], *tensor.shape[end:])):
             return tensor
         return tensor.reshape(tensor.shape[before:end])
 
-    def dressed(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def unsqueeze(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Our shape with these axes."""
         return (1,) * self.ones[0] + shape + (1,) * self.ones[1]
 
@@ -103,7 +103,7 @@ AnyRow = Row | Tied | Computed | Ignored
 
 
 class WeightTable:
-    """The rows of one foreign layout; `read` and `write` are each other's inverse."""
+    """The rows of one foreign converter; `read` and `write` are each other's inverse."""
 
     def __init__(self, *rows: AnyRow) -> None:
         self.rows = rows
@@ -153,7 +153,7 @@ class WeightTable:
                 whole = torch.cat([ours[t] for t in targets]) if len(targets) > 1 else ours[targets[0]]
                 whole = whole if row.change is None else row.change.write(whole)
                 whole = row.turn(whole).contiguous()
-                foreign[row.foreign.format(**numbers)] = whole.reshape(row.dressed(tuple(whole.shape)))
+                foreign[row.foreign.format(**numbers)] = whole.reshape(row.unsqueeze(tuple(whole.shape)))
                 used.update(targets)
         _refuse([name for name in ours if name not in used], "no row of the table writes")
         return foreign
@@ -218,11 +218,11 @@ def _split(
 ) -> list[Tensor]:
     """The foreign tensor cut into parts of the shapes that our parameters have."""
     wanted = [tuple(shapes[target]) for target in targets]
-    whole = row.turn(row.bare(tensor))
+    whole = row.turn(row.squeeze(tensor))
     stacked = wanted[0] if len(wanted) == 1 else (sum(shape[0] for shape in wanted), *wanted[0][1:])
     if tuple(whole.shape) != stacked or any(shape[1:] != stacked[1:] for shape in wanted):
         given = f"{name!r} has shape {tuple(tensor.shape)}"
-        theirs = tuple(reversed(stacked)) if row.transposed else row.dressed(stacked)
+        theirs = tuple(reversed(stacked)) if row.transposed else row.unsqueeze(stacked)
         raise WeightsError(given, expected=f"{theirs} for {', '.join(targets)}")
     whole = whole if row.change is None else row.change.read(whole)
     if len(wanted) == 1:

@@ -6,42 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from family_setup import ATTENDING, CASES, FAMILIES, Case, run
+from family_setup import ATTENDING, CASES, FAMILIES, Case, check_maps, gap, outputs_of, rebuilt, run
 from weft.analysis import attention_maps, capture, rollout
-from weft.analysis.capturing import attentions
 from weft.analysis.maps import looked_at
-from weft.blocks.attention import EVERYTHING, Attention, Mask
+from weft.blocks.attention import EVERYTHING, Mask
 from weft.errors import ShapeError, UnsupportedError
 from weft.models import PairModel
+from weft.models.sites import attentions
 
 ROUNDING = {torch.float32: 1e-5, torch.float64: 1e-12}
-
-
-def outputs_of(model, inputs, options):
-    """What each attention gave, by a plain run."""
-    found = {}
-    modules = attentions(model)
-    hooks = [
-        module.register_forward_hook(lambda _, __, output, name=name: found.__setitem__(name, output))
-        for name, module in modules.items()
-    ]
-    try:
-        run(model, inputs, options)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return found
-
-
-def rebuilt(module, seen):
-    """The output that these weights and values make."""
-    if not isinstance(module, Attention):  # additive attention gives the values' average itself
-        return seen.received[:, 0]
-    return module.output(seen.received.transpose(1, 2).flatten(2))
-
-
-def gap(ours, theirs):
-    return (ours - theirs).abs().max().item() / max(1.0, theirs.abs().max().item())
 
 
 @pytest.mark.parametrize("dtype", ROUNDING, ids=["float32", "float64"])
@@ -49,14 +22,7 @@ def gap(ours, theirs):
 def test_weights_times_values_are_the_layers_own_output(name, dtype):
     case = CASES[name]
     model = case.model(dtype)
-    inputs, options = case.inputs(model)
-    theirs = outputs_of(model, inputs, options)
-    maps = looked_at(model, inputs, **options)
-    assert set(maps) == set(theirs) == set(attentions(model))
-    for layer, seen in maps.items():
-        assert theirs[layer].abs().max() > 0.01, layer  # there is something to compare
-        with torch.no_grad():
-            assert gap(rebuilt(attentions(model)[layer], seen), theirs[layer]) <= ROUNDING[dtype], layer
+    check_maps(model, *case.inputs(model), ROUNDING[dtype])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -120,8 +86,8 @@ def test_families_without_attention_say_so(family):
 
 
 def wrong_scale(seen):
-    lookup = seen.lookup
-    lookup.beta = 2 * (lookup.beta or seen.query.shape[-1] ** -0.5)
+    core = seen.core
+    core.beta = 2 * (core.beta or seen.query.shape[-1] ** -0.5)
     return replace(seen)
 
 
@@ -131,7 +97,7 @@ BROKEN = {
     "the bias of distances is lost": ("t5", lambda seen: replace(seen, mask=Mask(causal=seen.mask.causal))),
     "the scale is wrong": ("gpt", wrong_scale),
     "the scale is wrong, channels": ("davit", wrong_scale),
-    "windows are not cut": ("davit", lambda seen: replace(seen, lookup=getattr(seen.lookup, "inside", None))),
+    "windows are not cut": ("davit", lambda seen: replace(seen, core=getattr(seen.core, "inside", None))),
     "keys of another head": ("bert", lambda seen: replace(seen, key=seen.key.flip(1))),
     "texts of a row see each other": (
         "bert row of texts",
@@ -224,10 +190,10 @@ def test_numbers_of_any_kind_are_read_and_training_goes_on_as_before():
 def test_a_kind_without_a_table_is_named():
     model = CASES["gpt"].model()
     with pytest.MonkeyPatch.context() as patch:
-        from weft.blocks import Lookup, SoftmaxLookup
+        from weft.blocks import AttentionCore, SoftmaxAttention
 
-        patch.setattr(SoftmaxLookup, "weights", Lookup.weights)
-        with pytest.raises(UnsupportedError, match=r"layers\.0\.attention: SoftmaxLookup has no table"):
+        patch.setattr(SoftmaxAttention, "weights", AttentionCore.weights)
+        with pytest.raises(UnsupportedError, match=r"layers\.0\.attention: SoftmaxAttention has no table"):
             attention_maps(model, torch.ones(1, 3, dtype=torch.long))
 
 

@@ -12,7 +12,7 @@ from weft.blocks import (
     LayerNorm,
     Layers,
     PreNorm,
-    SoftmaxLookup,
+    SoftmaxAttention,
     TransformerLayer,
 )
 from weft.errors import ConfigError, UnsupportedError
@@ -21,7 +21,7 @@ from weft.errors import ConfigError, UnsupportedError
 def stack():
     def layer():
         return TransformerLayer(
-            attention=Attention(16, heads=4, kv_heads=2, lookup=SoftmaxLookup()),
+            attention=Attention(16, heads=4, kv_heads=2, core=SoftmaxAttention()),
             attention_residual=PreNorm(LayerNorm(16)),
             feed_forward=FeedForward(16, 32),
             feed_forward_residual=PreNorm(LayerNorm(16)),
@@ -77,8 +77,8 @@ def test_a_map_of_a_cached_step_is_not_changed_by_later_steps():
 
 
 def test_a_shared_lookup_shows_each_attention_its_own_map():
-    lookup, x = SoftmaxLookup(), torch.randn(1, 5, 8)
-    model = torch.nn.Sequential(*[Attention(8, heads=2, lookup=lookup) for _ in range(3)])
+    core, x = SoftmaxAttention(), torch.randn(1, 5, 8)
+    model = torch.nn.Sequential(*[Attention(8, heads=2, core=core) for _ in range(3)])
     with capture(model) as maps:
         model(x)
     with capture(model, "1") as alone:
@@ -94,7 +94,7 @@ def test_a_shared_lookup_shows_each_attention_its_own_map():
 
 @pytest.mark.parametrize("kind", ["local", "linear"])
 def test_a_map_that_is_not_there_says_why(kind):
-    attention = AttentionConfig.pick(kind).build(16)
+    attention = AttentionConfig.from_config(kind).build(16)
     model, cache = torch.nn.ModuleDict({"attention": attention}), attention.new_cache()
     attention(torch.randn(1, 5, 16), mask=CAUSAL, cache=cache)
     with capture(model) as maps:

@@ -6,9 +6,9 @@ from torch import nn
 
 from weft.analysis import gradient_through_depth
 from weft.analysis.gradient_flow import layers_of
-from weft.analysis.places import Place
 from weft.errors import UnsupportedError
 from weft.models import BERTConfig, GPTConfig, LSTMConfig, TransformerConfig
+from weft.models.sites import Place
 
 
 class Scaled(nn.Module):

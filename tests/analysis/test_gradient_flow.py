@@ -43,7 +43,7 @@ def test_an_average_reaches_everywhere_alike():
 
 def test_the_estimate_is_the_norm_of_the_jacobian():
     torch.manual_seed(1)
-    module = AttentionConfig.pick({"kind": "softmax", "heads": 2}).build(6).double()
+    module = AttentionConfig.from_config({"kind": "softmax", "heads": 2}).build(6).double()
     x = inputs(5, rows=1)
     jacobian = torch.autograd.functional.jacobian(lambda x: module(x, mask=Mask(causal=True))[0, -1], x)[:, 0]
     exact = (jacobian.square().sum((0, 2)) / 6).sqrt().flip(0)

@@ -1,13 +1,12 @@
 """Reach in whole models: what is predicted is what gradients find, for every family; and a leak is found."""
 
-import functools
-
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from family_setup import FAMILIES, Case
-from weft.analysis.model_reach import HELD, _held_norm, model_reach
+from family_setup import FAMILIES, Case, check_reach, drawn
+from weft.analysis.model_reach import HELD, _held_norm, model_reach, reach_as_said
 from weft.analysis.patterns import small
 from weft.blocks.attention import LocalConfig
 from weft.blocks.attention.base import Grid
@@ -20,25 +19,18 @@ from weft.models import (
     GPTConfig,
     GRUConfig,
     ModelConfig,
-    PairModelConfig,
+    NGramConfig,
     ResNetConfig,
     Seq2SeqConfig,
     T5Config,
     TransformerConfig,
     ViTConfig,
 )
-from weft.models.pictures import PictureConfig
+from weft.models.ngram.counts import count
 
 LENGTH = 20
-LAYERLESS = ("ngram", "bag-of-words", "cbow", "skipgram")
-
-
-def drawn(model):
-    """The model with weights that are all drawn: at the start, branches may give zero."""
-    with torch.no_grad():
-        for p in model.parameters():
-            p.normal_(std=0.3 if p.dim() > 1 else 0.1)
-    return model
+LAYERLESS = ("bag-of-words", "cbow", "skipgram")
+COUNTING = [family for family in FAMILIES if not ModelConfig.registry[family].learned_in_steps]
 
 
 def tokens(length=LENGTH, vocab=9):
@@ -106,8 +98,10 @@ def test_a_transformer_sees_the_source_and_what_it_has_written(memory):
 
     decoder = model_reach(model, call, 2)
     assert decoder.agrees and decoder.sources == 7 and decoder.counts == [10, 10]
+    assert model_reach(model, call, None).position == 4, "the last: no state of what is written sees ahead"
     encoder = model_reach(model, call, 2, part="encoder")
     assert encoder.agrees and encoder.counts == [7, 7] and encoder.sources == 0
+    assert model_reach(model, call, None, part="encoder").position == 3, "the middle"
 
 
 def test_the_memory_of_the_same_layer_has_seen_less():
@@ -128,7 +122,7 @@ def test_t5():
 
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
 def test_a_recurrent_model_sees_all_that_came_before(kind):
-    model = ModelConfig.pick({"kind": kind, "vocab_size": 9, "width": 8, "depth": 2}).build()
+    model = ModelConfig.from_config({"kind": kind, "vocab_size": 9, "width": 8, "depth": 2}).build()
     found = model_reach(model, tokens(), 9)
     assert found.agrees and found.counts == [10, 10] and not found.predicted[:, 10:].any()
 
@@ -195,7 +189,7 @@ def test_a_resnet_whose_stem_halves_twice():
     assert found.agrees and found.grid == Grid(10, 10) and found.counts == [9]
 
 
-def test_group_norm_tells_of_the_whole_picture():
+def test_group_norm_tells_of_the_whole_image():
     """Its statistics are those of all places: unless they are held, all see all."""
     model = drawn(ResNetConfig(channels=1, widths=(16, 16), depths=(1, 1), groups=4).build())
     found = model_reach(model, pixels(14), 30, hold=False)
@@ -232,27 +226,31 @@ def test_a_leak_beside_a_convolution_is_found():
 # -- all of them ------------------------------------------------------------------------------
 
 
-def _called(config, model, seed):
-    chance = torch.Generator().manual_seed(seed)
-    like = next(model.parameters())
-    if isinstance(config, PictureConfig):
-        return model(torch.randn(1, config.channels, 12, 12, generator=chance).to(like))
-    lengths = (11, 7) if isinstance(config, PairModelConfig) else (11,)
-    return model(*(torch.randint(1, 20, (1, n), generator=chance).to(like.device) for n in lengths))
-
-
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in LAYERLESS])
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in (*LAYERLESS, *COUNTING)])
 def test_every_family_sees_what_is_predicted_with_and_without_numbers(family):
-    """The families come from the menu: one that is new has to say what its layers are."""
-    config = Case(family).config()
-    model, call = drawn(Case(family).model()), functools.partial(_called, config)
-    for part in (None, "encoder") if isinstance(config, PairModelConfig) else (None,):
-        for position in (0, 4, -1):
-            found = model_reach(model, call, position, part=part)
-            assert found.agrees, found.predicted.astype(int) - found.measured
-            without = model_reach(config.skeleton(), call, position, part=part, measure=False)
-            assert (without.predicted == found.predicted).all() and without.measured is None
-            assert without.grid == found.grid and without.layers == found.layers
+    """The families come from the registry: one that is new has to say what its layers are."""
+    check_reach(Case(family).config(), drawn(Case(family).model()))
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_a_table_of_counts_depends_on_the_tokens_that_it_says(order):
+    """Each token is changed in turn: the shares of the next token after a position are others, or the same."""
+    config = NGramConfig(vocab_size=4, order=order, end=3)
+    ids = np.random.default_rng(0).integers(0, 3, 3000)
+    model = config.with_tables(config.smoothing.tables(count(ids, order, 4, 3), 3))
+    found = reach_as_said(model, LENGTH, 9)
+    row = torch.from_numpy(ids[:LENGTH])[None]
+    changed = []
+    for place in range(LENGTH):
+        others = [row.clone() for _ in range(2)]
+        for step, other in enumerate(others, 1):
+            other[0, place] = (other[0, place] + step) % 3
+        changed.append(any(not torch.equal(model(other)[0, 9], model(row)[0, 9]) for other in others))
+    assert found.predicted.tolist() == [changed] and found.counts == [order - 1]
+    assert found.layers == ("counts",) and found.note and found.measured is None
+    assert reach_as_said(model, LENGTH, None).position == LENGTH - 1
+    with pytest.raises(ConfigError, match="position 20 of 20"):
+        reach_as_said(model, LENGTH, LENGTH)
 
 
 @pytest.mark.parametrize("family", LAYERLESS)

@@ -9,10 +9,11 @@ from torch import nn
 
 from weft.analysis.capturing import capture
 from weft.analysis.patterns import HEAD_WIDTH, pattern_of, patterns_of, small
+from weft.analysis.reach import seen_pairs
 from weft.blocks.attention import CAUSAL, EVERYTHING, AttentionConfig, PatternConfig
 from weft.errors import ConfigError, UnsupportedError
 
-SPARSE = sorted(kind for kind, entry in AttentionConfig.menu.items() if issubclass(entry, PatternConfig))
+SPARSE = sorted(kind for kind, entry in AttentionConfig.registry.items() if issubclass(entry, PatternConfig))
 DENSE = ["softmax", "linear", "random-features"]
 WHOLE = ["channel", "hierarchy"]  # each token learns of all others, and so cannot be kept from the future
 
@@ -35,7 +36,7 @@ def menu_with(kind, module):
     try:
         yield OwnConfig()
     finally:
-        del AttentionConfig.menu[kind]
+        del AttentionConfig.registry[kind]
 
 
 class Mirror(nn.Module):
@@ -144,16 +145,18 @@ def test_one_pattern_for_all_layers_or_one_for_each_turn():
         pattern_of(small("alternating"), 12)
 
 
-@pytest.mark.parametrize("kind", list(AttentionConfig.menu))
+@pytest.mark.parametrize("kind", list(AttentionConfig.registry))
 def test_chance_is_told_of_and_is_nobody_elses(kind):
     before = torch.random.get_rng_state()
     found = patterns_of(small(kind), 24)
     assert torch.equal(before, torch.random.get_rng_state())
-    assert [p.by_chance for p in found] == [kind == "hard"] * len(found)
+    for p in found:  # what a kind leaves out of what it may see, it leaves out by what the tokens are
+        assert p.by_chance == (p.encoder != seen_pairs(p.config.build(HEAD_WIDTH), 24, EVERYTHING)).any()
+    assert kind != "hard" or found[0].by_chance
 
 
 def test_small_fields_and_other_ones():
-    assert small("banded") == small("local") == AttentionConfig.pick({"kind": "local", "window": 4})
+    assert small("banded") == small("local") == AttentionConfig.from_config({"kind": "local", "window": 4})
     assert small("local", {"window": "7"}).window == 7
     assert [member.window for member in small("union").of if member.kind == "local"] == [4]
     assert small("union", {"of": "dilated, global"}).of == (small("dilated"), small("global"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.analysis.patterns import pattern_of, small
+from weft.analysis.patterns import pattern_of, patterns_of, small
 from weft.analysis.reach import Reach, composed, reach, seen_pairs
 from weft.blocks import CAUSAL, EVERYTHING, AttentionConfig
 from weft.blocks.attention import LocalConfig, SoftmaxConfig
@@ -11,7 +11,7 @@ from weft.blocks.attention.base import Grid
 from weft.errors import ConfigError, UnsupportedError
 
 LENGTH = 20
-KINDS = [kind for kind in AttentionConfig.menu if kind != AttentionConfig.several]
+KINDS = [kind for kind in AttentionConfig.registry if kind != AttentionConfig.several]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -23,27 +23,28 @@ def test_every_kind_sees_what_its_pattern_says(kind, causal):
             reach(config, LENGTH, 12, causal=True)
         return
     found = reach(config, LENGTH, 12, causal=causal, depth=3)
-    assert found.agrees, found.predicted.astype(int) - found.measured
+    chosen = any(p.by_chance for p in patterns_of(config, LENGTH)) and kind != "hard"  # whose gradients reach all keys
+    assert found.agrees or (chosen and (found.measured <= found.predicted).all())
     assert found.counts == sorted(found.counts)
     assert not causal or not found.predicted[:, 13:].any()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("hard",)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_rule_is_what_trying_finds(kind):
     config = small(kind)
     for causal in (False, True) if config.writes else (False,):
         module = config.build(16)
         rule = seen_pairs(module, LENGTH, CAUSAL if causal else EVERYTHING)
         tried = pattern_of(config, LENGTH, causal)
-        if kind == "hard":
-            assert (tried <= rule).all()
+        if any(p.by_chance for p in patterns_of(config, LENGTH)):
+            assert (tried <= rule).all() and tried.sum() < rule.sum()
         else:
             assert (rule == tried).all()
 
 
 def test_hard_attention_without_a_slope_sees_less_than_it_may():
     """Which key is chosen is chance: what is measured is a part of what is predicted."""
-    found = reach(AttentionConfig.pick({"kind": "hard", "learning": "argmax"}), LENGTH, 12)
+    found = reach(AttentionConfig.from_config({"kind": "hard", "learning": "argmax"}), LENGTH, 12)
     assert (found.measured <= found.predicted).all() and found.measured.sum() < found.predicted.sum()
 
 
@@ -64,12 +65,12 @@ def test_a_wrong_window_is_found():
     assert leaky.sum() > found.measured.sum()
 
 
-def test_a_picture_by_rows_and_columns():
+def test_a_image_by_rows_and_columns():
     found = reach(LocalConfig(window=2), 30, 14, grid=Grid(5, 6), depth=2)
     near = found.predicted[0].reshape(5, 6)
     assert found.agrees and found.counts == [9, 25]
     assert near[1:4, 1:4].all() and near.sum() == 9
-    windows = reach(AttentionConfig.pick({"kind": "window", "window": 3}), 36, 14, grid=Grid(6, 6), depth=2)
+    windows = reach(AttentionConfig.from_config({"kind": "window", "window": 3}), 36, 14, grid=Grid(6, 6), depth=2)
     assert windows.agrees and windows.counts[0] == 9 < windows.counts[1]
 
 

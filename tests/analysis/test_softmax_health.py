@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from weft.analysis import AttentionMap, capture, health_sentences, softmax_health
-from weft.analysis.places import Place, place_of
 from weft.analysis.softmax_health import MEASURES, HeadHealth, LayerHealth, row_measures
-from weft.blocks import CAUSAL, EVERYTHING, AttentionConfig, Mask, SoftmaxLookup
+from weft.blocks import CAUSAL, EVERYTHING, AttentionConfig, Mask, SoftmaxAttention
 from weft.blocks.attention import SoftmaxConfig
-from weft.blocks.attention.additive import AdditiveLookup
+from weft.blocks.attention.additive import AdditiveCore
 from weft.blocks.attention.base import Grid
+from weft.errors import ConfigError
 from weft.models import BERTConfig, GPTConfig, TransformerConfig
+from weft.models.sites import AttentionSite, Place
 
 NAMES = ("entropy", "relative_entropy", "largest", "saturated", "score_variance", "gradient", "uniform_gradient")
 
@@ -52,15 +53,19 @@ def assert_same(head, wanted):
         assert getattr(head, name) == pytest.approx(value, rel=1e-9, abs=1e-12), name
 
 
-def looked(lookup, query, key, mask=EVERYTHING, name="layers.0.attention"):
-    return softmax_health([{name: AttentionMap(lookup, query, key, key, mask)}])[0]
+OWN = AttentionSite("layers.0.attention", Place("", 1), "text", "text")
+ACROSS = AttentionSite("decoder.layers.0.cross_attention", Place("decoder → encoder", 1), "next", "source")
+
+
+def looked(core, query, key, mask=EVERYTHING, site=OWN):
+    return softmax_health([{site.name: AttentionMap(core, query, key, key, mask, site)}])[0]
 
 
 @pytest.mark.parametrize("sharp", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("causal", [False, True])
 def test_numbers_are_those_of_a_brute_force(sharp, causal):
     query, key = torch.randn(2, 3, 7, 4, dtype=torch.float64), torch.randn(2, 3, 7, 4, dtype=torch.float64)
-    layer = looked(SoftmaxLookup(beta=sharp), query, key, Mask(causal=causal))
+    layer = looked(SoftmaxAttention(beta=sharp), query, key, Mask(causal=causal))
     for number, head in enumerate(layer.heads):
         scores = (sharp * query[:, number] @ key[:, number].mT).numpy()
         rows = [row[: t + 1 if causal else None] for table in scores for t, row in enumerate(table)]
@@ -72,8 +77,8 @@ def test_bias_padding_and_patterns_count_as_the_model_counts_them():
     query, key = (torch.randn(2, 2, length, 4, dtype=torch.float64) for _ in range(2))
     keep = torch.arange(length).expand(2, -1) < torch.tensor([[9], [5]])
     bias = torch.randn(2, length, length, dtype=torch.float64)[None]
-    lookup = AttentionConfig.pick({"kind": "local", "window": 3}).lookup()
-    layer = looked(lookup, query, key, Mask(causal=True, keep=keep, bias=bias))
+    core = AttentionConfig.from_config({"kind": "local", "window": 3}).core()
+    layer = looked(core, query, key, Mask(causal=True, keep=keep, bias=bias))
     for number, head in enumerate(layer.heads):
         rows = []
         for text in range(2):
@@ -93,10 +98,10 @@ def test_a_count_of_padding_would_be_found():
     """Negative control: with padding in it, the numbers are others."""
     query, key = (torch.randn(1, 1, 9, 4, dtype=torch.float64) for _ in range(2))
     keep = torch.arange(9)[None] < 5
-    short = looked(SoftmaxLookup(), query[:, :, :5], key[:, :, :5])
-    assert looked(SoftmaxLookup(), query, key, Mask(keep=keep)).heads == short.heads
-    assert looked(SoftmaxLookup(), query, key).heads[0].entropy != pytest.approx(short.heads[0].entropy, rel=1e-3)
-    cross = looked(SoftmaxLookup(), query, key, Mask(keep=keep), name="decoder.layers.0.cross_attention")
+    short = looked(SoftmaxAttention(), query[:, :, :5], key[:, :, :5])
+    assert looked(SoftmaxAttention(), query, key, Mask(keep=keep)).heads == short.heads
+    assert looked(SoftmaxAttention(), query, key).heads[0].entropy != pytest.approx(short.heads[0].entropy, rel=1e-3)
+    cross = looked(SoftmaxAttention(), query, key, Mask(keep=keep), site=ACROSS)
     assert cross.heads[0].rows == 9, "who asks another text has no padding there"
 
 
@@ -104,25 +109,23 @@ def test_rows_with_nothing_to_look_at_do_not_count():
     query, key = torch.randn(1, 1, 4, 4), torch.randn(1, 1, 4, 4)
     allow = torch.ones(4, 4, dtype=torch.bool)
     allow[1], allow[2, 1:] = False, False
-    layer = looked(SoftmaxLookup(), query, key, Mask(allow=allow))
+    layer = looked(SoftmaxAttention(), query, key, Mask(allow=allow))
     assert layer.heads[0].rows == 2
-    nothing = looked(SoftmaxLookup(), query, key, Mask(allow=torch.eye(4, dtype=torch.bool)))
+    nothing = looked(SoftmaxAttention(), query, key, Mask(allow=torch.eye(4, dtype=torch.bool)))
     assert nothing.without == "no row has two keys to choose between" and not nothing.heads
 
 
 def test_channels_and_additive_scores():
     query, key = (torch.randn(2, 2, 5, 3, dtype=torch.float64) for _ in range(2))
-    channels = looked(AttentionConfig.pick("channel").lookup(), query, key)
+    channels = looked(AttentionConfig.from_config("channel").core(), query, key)
     assert channels.unit == "channel"
     for number, head in enumerate(channels.heads):
         tables = query[:, number].mT @ key[:, number] / math.sqrt(3)
         assert_same(head, brute([row for table in tables.numpy() for row in table]))
-    lookup = AdditiveLookup(3).double().requires_grad_(False)
+    core = AdditiveCore(3).double().requires_grad_(False)
     query, key = query[:, :1], torch.randn(2, 1, 6, 3, dtype=torch.float64)
-    scores = [
-        [float((torch.tanh(q + k) * lookup.score).sum()) for k in key[b, 0]] for b in range(2) for q in query[b, 0]
-    ]
-    found = looked(lookup, query, key, name="decoder.layers.0.attention")
+    scores = [[float((torch.tanh(q + k) * core.score).sum()) for k in key[b, 0]] for b in range(2) for q in query[b, 0]]
+    found = looked(core, query, key, site=ACROSS)
     assert_same(found.heads[0], brute(scores))
     assert found.place == Place("decoder → encoder", 1)
 
@@ -130,17 +133,17 @@ def test_channels_and_additive_scores():
 def test_summaries_and_learned_tokens_are_looked_at_by_their_own_keys():
     x = torch.randn(1, 6, 16, dtype=torch.float64)
     for kind, fields, count in (("hierarchy", {"summaries": 3}, 3), ("global", {"tokens": 0, "learned": 2}, 3)):
-        module = AttentionConfig.pick({"kind": kind, "heads": 2, **fields}).build(16).double()
+        module = AttentionConfig.from_config({"kind": kind, "heads": 2, **fields}).build(16).double()
         with capture(module) as maps:
             module(x)
         (found,) = maps.values()
-        scores, allowed = found.lookup.scored(found.query, found.key, found.mask)
+        scores, allowed = found.core.scored(found.query, found.key, found.mask)
         every = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
         assert every.isfinite().sum(-1).unique().tolist() == [count]
         collected = (
-            found.lookup._collected(found.key, found.mask)
+            found.core._collected(found.key, found.mask)
             if kind == "hierarchy"
-            else torch.cat([torch.eye(6).expand(1, 2, 6, 6), found.lookup._collected(found.key, found.mask)], 2)
+            else torch.cat([torch.eye(6).expand(1, 2, 6, 6), found.core._collected(found.key, found.mask)], 2)
         )
         assert torch.allclose(every.softmax(-1) @ collected, found.weights, atol=1e-12)
 
@@ -159,7 +162,7 @@ def test_a_gradient_far_below_a_rounding_of_one_is_still_a_number():
 
 
 def test_equal_scores_are_everything_alike():
-    head = looked(SoftmaxLookup(), torch.zeros(1, 1, 4, 2), torch.randn(1, 1, 6, 2)).heads[0]
+    head = looked(SoftmaxAttention(), torch.zeros(1, 1, 4, 2), torch.randn(1, 1, 6, 2)).heads[0]
     assert head.relative_entropy == pytest.approx(1) and head.relative_gradient == pytest.approx(1)
     assert head.largest == pytest.approx(1 / 6) and head.saturated == 0 and head.score_variance == 0
 
@@ -170,7 +173,7 @@ def test_kinds_without_a_softmax_say_so(kind):
     with capture(model) as maps:
         model(torch.randint(9, (1, 6)))
     (layer,) = softmax_health([maps])
-    assert not layer.heads and "takes no softmax" in layer.without
+    assert not layer.heads and "Attention gives no scores that a softmax is taken of" in layer.without
     assert health_sentences([layer]) == [f"layer 1: {layer.without}"]
 
 
@@ -200,11 +203,15 @@ def test_every_attention_of_a_model_is_there():
     assert places.count(Place("encoder", 2)) == places.count(Place("decoder → encoder", 2)) == 1 and len(places) == 6
 
 
-def test_places():
-    assert place_of("layers.3.attention").head(5) == "head 4.5"
-    assert place_of("encoder.layers.0.attention").layer == "encoder, layer 1"
-    assert place_of("stages.2.layers.1.channel.attention") == Place("stage 3, channels", 2)
-    assert place_of("stages.0.layers.0.spatial.attention") == Place("stage 1, windows", 1)
+def test_places_in_words():
+    assert Place("", 4).head(5) == "head 4.5" and Place("", 4).layer == "layer 4"
+    assert Place("encoder", 1).layer == "encoder, layer 1" and Place("encoder", 1).head(2) == "encoder, head 1.2"
+
+
+def test_a_map_that_nobody_placed_is_refused():
+    query = torch.randn(1, 1, 4, 2)
+    with pytest.raises(ConfigError, match=r"the model of blocks\.0 does not say where it stands"):
+        softmax_health([{"blocks.0": AttentionMap(SoftmaxAttention(), query, query, query, EVERYTHING)}])
 
 
 # -- in words ---------------------------------------------------------------------------------
@@ -261,7 +268,7 @@ def test_sentences_are_true_of_a_model():
     assert told()[0].startswith("layer 2: scores have a variance of") and "little can be learned" in told()[0]
 
 
-def test_places_of_a_picture_are_called_so():
+def test_places_of_a_image_are_called_so():
     query, key = torch.zeros(1, 1, 6, 4), torch.randn(1, 1, 6, 4)
-    assert looked(SoftmaxLookup(), query, key, Mask(grid=Grid(2, 3))).unit == "place"
-    assert looked(SoftmaxLookup(), query, key, CAUSAL).unit == "token"
+    assert looked(SoftmaxAttention(), query, key, Mask(grid=Grid(2, 3))).unit == "place"
+    assert looked(SoftmaxAttention(), query, key, CAUSAL).unit == "token"

@@ -14,7 +14,7 @@ from weft.blocks import (
     PreNorm,
     QKNorm,
     Rotary,
-    SoftmaxLookup,
+    SoftmaxAttention,
     TransformerLayer,
     softargmax,
 )
@@ -27,7 +27,7 @@ Q4 = torch.randn(2, 4, 5, 8)
 
 
 def module(**parts):
-    return Attention(8, heads=2, lookup=SoftmaxLookup(), **parts)
+    return Attention(8, heads=2, core=SoftmaxAttention(), **parts)
 
 
 def layer():
@@ -65,23 +65,23 @@ CASES = {
         lambda: Learned(9, 4).at_input(X, torch.arange(5)),
         ["x has width 8", "4"],
     ),
-    "zero heads": (lambda: Attention(8, heads=0, lookup=SoftmaxLookup()), ["0 heads", "at least one"]),
+    "zero heads": (lambda: Attention(8, heads=0, core=SoftmaxAttention()), ["0 heads", "at least one"]),
     "negative infinite beta": (lambda: softargmax(X, -float("inf")), ["beta = -inf"]),
     "heads that do not divide": (
-        lambda: Attention(10, heads=4, lookup=SoftmaxLookup()),
+        lambda: Attention(10, heads=4, core=SoftmaxAttention()),
         ["width 10 with 4 heads", "divide", "head_width"],
     ),
     "key heads that do not divide": (
-        lambda: Attention(8, heads=4, kv_heads=3, lookup=SoftmaxLookup()),
+        lambda: Attention(8, heads=4, kv_heads=3, core=SoftmaxAttention()),
         ["4 heads with 3 kv_heads", "divide"],
     ),
     "config heads that do not divide": (
-        lambda: AttentionConfig.menu["softmax"](heads=3).build(8),
+        lambda: AttentionConfig.registry["softmax"](heads=3).build(8),
         ["width 8 with 3 heads"],
     ),
-    "no heads": (lambda: AttentionConfig.menu["softmax"](heads=0), ["heads = 0", "from 1"]),
+    "no heads": (lambda: AttentionConfig.registry["softmax"](heads=0), ["heads = 0", "from 1"]),
     "unknown kind": (lambda: weft.attention(X, X, X, kind="sofmax"), ["'sofmax'", "did you mean 'softmax'?"]),
-    "unknown field": (lambda: AttentionConfig.menu["hard"](lerning="argmax"), ["did you mean 'learning'?"]),
+    "unknown field": (lambda: AttentionConfig.registry["hard"](lerning="argmax"), ["did you mean 'learning'?"]),
     "unknown activation": (lambda: FeedForward(8, 8, activation="rleu"), ["did you mean 'relu'?"]),
     "query and key width": (lambda: weft.attention(X, X[..., :4], X), ["same width", "(2, 5, 4)"]),
     "values for other keys": (lambda: weft.attention(X, X, X[:, :3]), ["one value for each key"]),

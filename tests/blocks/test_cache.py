@@ -11,7 +11,7 @@ from weft.blocks import (
     Mask,
     QKNorm,
     Rotary,
-    SoftmaxLookup,
+    SoftmaxAttention,
     all_positions,
     positions,
 )
@@ -55,7 +55,7 @@ def test_what_went_in_comes_out():
 
 
 def test_gradients_flow_through_a_cache():
-    module = Attention(8, heads=2, lookup=SoftmaxLookup(), qk=Rotary(4)).double()
+    module = Attention(8, heads=2, core=SoftmaxAttention(), qk=Rotary(4)).double()
     x = torch.randn(2, 9, 8, dtype=torch.float64, requires_grad=True)
     (full,) = torch.autograd.grad(module(x, mask=CAUSAL).square().sum(), x)
     cache = module.new_cache()
@@ -65,7 +65,7 @@ def test_gradients_flow_through_a_cache():
 
 
 def test_a_table_that_autograd_holds_is_not_written_into():
-    module = Attention(8, heads=2, lookup=SoftmaxLookup())
+    module = Attention(8, heads=2, core=SoftmaxAttention())
     x, cache = torch.randn(1, 6, 8), module.new_cache()
     loss = module(x, mask=CAUSAL, cache=cache).square().sum()
     cache.rewind(2)
@@ -88,7 +88,7 @@ def test_rewinding_counts_real_tokens_in_each_row():
 
 
 def test_rows_rewound_to_different_places_continue_as_alone():
-    module = Attention(8, heads=2, lookup=SoftmaxLookup(), qk=Rotary(4)).double()
+    module = Attention(8, heads=2, core=SoftmaxAttention(), qk=Rotary(4)).double()
     x, more = torch.randn(2, 7, 8, dtype=torch.float64), torch.randn(2, 3, 8, dtype=torch.float64)
     with torch.no_grad():
         cache = module.new_cache()
@@ -120,7 +120,7 @@ def test_padding_that_comes_later_makes_a_plain_cache_ragged():
 
 @pytest.mark.parametrize("learning", [["query"], ["value"], ["query", "output"], ["key"]])
 def test_gradients_flow_through_a_cache_when_only_some_maps_learn(learning):
-    module = Attention(8, heads=2, lookup=SoftmaxLookup()).double()
+    module = Attention(8, heads=2, core=SoftmaxAttention()).double()
     for name, p in module.named_parameters():
         p.requires_grad_(name.split(".")[0] in learning)
     x, gradients = torch.randn(1, 6, 8, dtype=torch.float64), []
@@ -133,7 +133,7 @@ def test_gradients_flow_through_a_cache_when_only_some_maps_learn(learning):
 
 
 def test_a_cache_filled_in_inference_mode_can_be_used_outside():
-    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 6, 8)
+    module, x = Attention(8, heads=2, core=SoftmaxAttention()), torch.randn(1, 6, 8)
     cache = module.new_cache()
     with torch.inference_mode():
         module(x[:, :4], mask=CAUSAL, cache=cache)
@@ -147,18 +147,18 @@ def test_a_cache_refuses_what_does_not_belong_to_it():
     cache.extend(*kv(2, rows=2))
     with pytest.raises(ShapeError, match="3 rows"):
         cache.extend(*kv(1, rows=3))
-    with pytest.raises(ShapeError, match="another layout"):
+    with pytest.raises(ShapeError, match="another converter"):
         cache.extend(torch.randn(2, 3, 1, 4), torch.randn(2, 3, 1, 3))
     with pytest.raises(ShapeError, match="rewind to -1"):
         cache.rewind(-1)
     KeyValueCache().rewind(torch.tensor([1]))  # nothing to forget
-    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 3, 8)
+    module, x = Attention(8, heads=2, core=SoftmaxAttention()), torch.randn(1, 3, 8)
     with pytest.raises(UnsupportedError, match="own new_cache"):
         module(x, cache=DecoderCache(cache, cache))
 
 
 def test_a_mask_that_does_not_fit_leaves_the_cache_as_it_was():
-    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 4, 8)
+    module, x = Attention(8, heads=2, core=SoftmaxAttention()), torch.randn(1, 4, 8)
     cache = module.new_cache()
     with torch.no_grad():
         module(x[:, :3], mask=CAUSAL, cache=cache)
@@ -168,7 +168,7 @@ def test_a_mask_that_does_not_fit_leaves_the_cache_as_it_was():
 
 
 def test_a_memory_is_read_once():
-    module = Attention(8, heads=2, lookup=SoftmaxLookup(), qk=QKNorm(4)).double()
+    module = Attention(8, heads=2, core=SoftmaxAttention(), qk=QKNorm(4)).double()
     x, memory = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 7, 8, dtype=torch.float64)
     keep = torch.ones(2, 7, dtype=torch.bool)
     keep[1, 4:] = False
@@ -181,7 +181,7 @@ def test_a_memory_is_read_once():
 
 
 def test_a_bias_over_cached_keys_has_their_length():
-    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(1, 5, 8)
+    module, x = Attention(8, heads=2, core=SoftmaxAttention()), torch.randn(1, 5, 8)
     bias = torch.randn(5, 5)
     full = module(x, mask=Mask(causal=True, bias=bias))
     cache = module.new_cache()
@@ -263,7 +263,7 @@ def test_who_holds_the_old_table_is_not_disturbed():
 
 
 def test_gradients_flow_through_chosen_rows():
-    module = Attention(8, heads=2, lookup=SoftmaxLookup()).double()
+    module = Attention(8, heads=2, core=SoftmaxAttention()).double()
     x = torch.randn(3, 6, 8, dtype=torch.float64, requires_grad=True)
     rows = torch.tensor([2, 2, 0])
     (full,) = torch.autograd.grad(module(x[rows], mask=CAUSAL)[:, 4:].square().sum(), x)
@@ -276,7 +276,7 @@ def test_gradients_flow_through_chosen_rows():
 
 @pytest.mark.parametrize("choosing", [torch.enable_grad, torch.no_grad, torch.inference_mode])
 def test_choosing_does_not_free_a_table_that_autograd_holds(choosing):
-    module = Attention(8, heads=2, lookup=SoftmaxLookup())
+    module = Attention(8, heads=2, core=SoftmaxAttention())
     x, cache = torch.randn(2, 6, 8), module.new_cache(40)
     loss = module(x, mask=CAUSAL, cache=cache).square().sum()
     with choosing():
@@ -313,7 +313,7 @@ def test_chosen_rows_are_a_table_of_their_own():
 
 @pytest.mark.parametrize("outside", [torch.enable_grad, torch.no_grad])
 def test_rows_of_a_cache_filled_in_inference_mode_can_be_chosen_outside(outside):
-    module, x = Attention(8, heads=2, lookup=SoftmaxLookup()), torch.randn(2, 6, 8)
+    module, x = Attention(8, heads=2, core=SoftmaxAttention()), torch.randn(2, 6, 8)
     cache, rows = module.new_cache(), torch.tensor([1, 1, 0])
     with torch.inference_mode():
         module(x[:, :4], mask=CAUSAL, cache=cache)

@@ -5,7 +5,7 @@ import torch
 
 import weft
 from weft.blocks import CAUSAL, Mask
-from weft.blocks.attention import ChannelConfig, ChannelLookup, Grid
+from weft.blocks.attention import ChannelAttention, ChannelConfig, Grid
 from weft.blocks.cache import KeyValueCache
 from weft.errors import ConfigError, UnsupportedError
 
@@ -36,10 +36,10 @@ def test_it_is_the_loop(tokens, groups):
     keep = torch.rand(2, tokens) < 0.6
     keep[:, 0] = True
     for mask in (Mask(), Mask(keep=keep), Mask(grid=Grid(1, tokens))):
-        found = ChannelLookup()(q, k, v, mask)
+        found = ChannelAttention()(q, k, v, mask)
         assert torch.allclose(found, by_loop(q, k, v, mask.keep), atol=1e-12)
         assert torch.equal(found, weft.attention(q, k, v, kind="channel", mask=mask))
-    table = ChannelLookup().channel_weights(q, k)
+    table = ChannelAttention().channel_weights(q, k)
     assert table.shape == (2, 2, 4, 4)
     assert torch.allclose(table.sum(-1), torch.ones((), dtype=torch.float64))
 
@@ -47,11 +47,11 @@ def test_it_is_the_loop(tokens, groups):
 def test_it_mixes_channels_and_not_tokens():
     """A negative control: it is not softmax attention, and the order of tokens says nothing."""
     q, k, v = tensors()
-    found, order = ChannelLookup()(q, k, v), torch.randperm(7)
+    found, order = ChannelAttention()(q, k, v), torch.randperm(7)
     assert (found - weft.attention(q, k, v)).abs().max() > 0.1
-    assert torch.allclose(ChannelLookup()(*(t[:, :, order] for t in (q, k, v))), found[:, :, order], atol=1e-13)
-    assert torch.allclose(ChannelLookup(beta=0.0)(q, k, v), v.mean(-1, keepdim=True).expand_as(v), atol=1e-13)
-    assert (ChannelLookup(beta=1.0)(q, k, v) - found).abs().max() > 1e-2
+    assert torch.allclose(ChannelAttention()(*(t[:, :, order] for t in (q, k, v))), found[:, :, order], atol=1e-13)
+    assert torch.allclose(ChannelAttention(beta=0.0)(q, k, v), v.mean(-1, keepdim=True).expand_as(v), atol=1e-13)
+    assert (ChannelAttention(beta=1.0)(q, k, v) - found).abs().max() > 1e-2
 
 
 def test_every_token_reaches_every_other():
@@ -80,9 +80,9 @@ def test_padding_of_any_content_changes_nothing_and_gradients_stay_finite():
 
 def test_dropout_acts_in_training_alone():
     q, k, v = tensors()
-    made = ChannelLookup(dropout=0.5)
+    made = ChannelAttention(dropout=0.5)
     assert not torch.equal(made.train()(q, k, v), made(q, k, v))
-    assert torch.equal(made.eval()(q, k, v), ChannelLookup()(q, k, v))
+    assert torch.equal(made.eval()(q, k, v), ChannelAttention()(q, k, v))
 
 
 def test_groups_of_channels():
@@ -103,7 +103,7 @@ def test_groups_of_channels():
 )
 def test_a_channel_has_seen_everything(mask, word):
     with pytest.raises(UnsupportedError, match=f"{word} with channel attention"):
-        ChannelLookup()(*tensors(), mask)
+        ChannelAttention()(*tensors(), mask)
 
 
 def test_what_cannot_be_is_refused():
@@ -111,12 +111,12 @@ def test_what_cannot_be_is_refused():
     for ask in (module.new_cache, lambda: module(x, cache=KeyValueCache())):
         with pytest.raises(UnsupportedError, match="a cache with channel attention"):
             ask()
-    with pytest.raises(UnsupportedError, match="a memory for ChannelLookup"):
+    with pytest.raises(UnsupportedError, match="a memory for ChannelAttention"):
         module(x, x)
     q, k, v = tensors()
     with pytest.raises(UnsupportedError, match="5 queries for 7 keys"):
-        ChannelLookup()(q[:, :, :5], k, v)
+        ChannelAttention()(q[:, :, :5], k, v)
     with pytest.raises(UnsupportedError, match="values of 3 channels with keys of 4"):
-        ChannelLookup()(q, k, v[..., :3])
+        ChannelAttention()(q, k, v[..., :3])
     with pytest.raises(UnsupportedError, match="no table of attention weights"):
-        ChannelLookup().weights(q, k)
+        ChannelAttention().weights(q, k)

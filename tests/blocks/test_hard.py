@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import weft
-from weft.blocks import CAUSAL, HardLookup, Mask
+from weft.blocks import CAUSAL, HardAttention, Mask
 from weft.errors import UnsupportedError
 
 
@@ -18,7 +18,7 @@ def tensors(requires_grad=True):
 @pytest.mark.parametrize("learning", ["argmax", "straight-through", "gumbel"])
 def test_each_query_takes_exactly_one_value(learning):
     q, k, v = tensors()
-    out = HardLookup(learning=learning).eval()(q, k, v)
+    out = HardAttention(learning=learning).eval()(q, k, v)
     best = (q @ k.transpose(-1, -2)).argmax(-1)
     expected = torch.stack([v[0, h, best[0, h]] for h in range(2)])[None]
     assert torch.allclose(out, expected, atol=1e-14)
@@ -33,7 +33,7 @@ def test_it_is_the_limit_of_softmax_attention():
 
 def test_argmax_passes_no_gradient_to_queries_and_keys():
     q, k, v = tensors()
-    out = HardLookup(learning="argmax")(q, k, v)
+    out = HardAttention(learning="argmax")(q, k, v)
     grads = torch.autograd.grad(out.sum(), (q, k, v), allow_unused=True, materialize_grads=True)
     assert (grads[0] == 0).all()
     assert (grads[1] == 0).all()  # the selected key too
@@ -47,7 +47,7 @@ def test_argmax_passes_no_gradient_to_queries_and_keys():
 def test_straight_through_learns_as_the_softmax_would():
     q, k, v = tensors()
     upstream = torch.randn(1, 2, 5, 4, dtype=torch.float64)
-    hard = torch.autograd.grad(HardLookup(learning="straight-through")(q, k, v), (q, k), upstream)
+    hard = torch.autograd.grad(HardAttention(learning="straight-through")(q, k, v), (q, k), upstream)
     soft = torch.autograd.grad(weft.attention(q, k, v), (q, k), upstream)
     for ours, expected in zip(hard, soft, strict=True):
         assert torch.allclose(ours, expected, atol=1e-12)
@@ -55,20 +55,20 @@ def test_straight_through_learns_as_the_softmax_would():
 
 def test_gumbel_draws_with_the_softmax_probabilities():
     q, k = torch.randn(1, 1, 1, 4, dtype=torch.float64), torch.randn(1, 1, 5, 4, dtype=torch.float64)
-    lookup = HardLookup(learning="gumbel").train()
+    core = HardAttention(learning="gumbel").train()
     one_hot = torch.eye(5, dtype=torch.float64)[None, None]
     draws = 4000
-    counts = lookup(q.expand(1, 1, draws, 4), k, one_hot)[0, 0].detach().round().mean(0)
+    counts = core(q.expand(1, 1, draws, 4), k, one_hot)[0, 0].detach().round().mean(0)
     expected = (q @ k.transpose(-1, -2) / 2).softmax(-1)[0, 0, 0]
     assert ((counts - expected).abs() < 4 * (expected * (1 - expected) / draws).sqrt()).all()
 
 
 def test_gumbel_in_training_never_draws_what_is_forbidden():
-    lookup = HardLookup(learning="gumbel").train()
+    core = HardAttention(learning="gumbel").train()
     q = torch.randn(4, 2, 6, 4)
     one_hot = torch.eye(6).expand(4, 2, 6, 6)
     for _ in range(20):
-        drawn = lookup(q, q, one_hot, CAUSAL).detach()
+        drawn = core(q, q, one_hot, CAUSAL).detach()
         assert (drawn.triu(1).abs() < 1e-6).all()
         assert torch.allclose(drawn.sum(-1), torch.ones(4, 2, 6), atol=1e-6)
 
@@ -76,7 +76,7 @@ def test_gumbel_in_training_never_draws_what_is_forbidden():
 def test_nothing_to_choose_from_gives_zero():
     q = torch.randn(1, 1, 3, 4, requires_grad=True)
     for learning in ("argmax", "straight-through", "gumbel"):
-        out = HardLookup(learning=learning)(q, q, q, Mask(keep=torch.zeros(1, 3, dtype=torch.bool)))
+        out = HardAttention(learning=learning)(q, q, q, Mask(keep=torch.zeros(1, 3, dtype=torch.bool)))
         assert (out == 0).all()
         (gradient,) = torch.autograd.grad(out.sum(), q)
         assert gradient.isfinite().all()
@@ -86,8 +86,8 @@ def test_nothing_to_choose_from_gives_zero():
 @pytest.mark.parametrize("beta", [0.0, 1e-3, 1e38, math.inf])
 def test_the_choice_does_not_depend_on_beta(learning, beta):
     q, k, v = tensors()
-    out = HardLookup(learning=learning, beta=beta).eval()(q, k, v)
-    assert torch.equal(out, HardLookup(learning="argmax").eval()(q, k, v))
+    out = HardAttention(learning=learning, beta=beta).eval()(q, k, v)
+    assert torch.equal(out, HardAttention(learning="argmax").eval()(q, k, v))
     grads = torch.autograd.grad(out.sum(), (q, k, v), allow_unused=True, materialize_grads=True)
     assert all(g.isfinite().all() for g in grads)
 
@@ -103,6 +103,6 @@ def test_half_precision_chooses_as_float32_does():
 def test_what_a_drawn_choice_cannot_show_it_refuses():
     q = torch.randn(1, 1, 3, 4)
     with pytest.raises(UnsupportedError, match="drawn"):
-        HardLookup(learning="gumbel").train().weights(q, q)
+        HardAttention(learning="gumbel").train().weights(q, q)
     with pytest.raises(UnsupportedError, match="infinite beta"):
-        HardLookup(beta=math.inf)(q, q, q, Mask(bias=torch.zeros(3, 3)))
+        HardAttention(beta=math.inf)(q, q, q, Mask(bias=torch.zeros(3, 3)))

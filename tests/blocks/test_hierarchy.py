@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from weft.blocks import CAUSAL, Mask
-from weft.blocks.attention import Grid, HierarchyConfig, HierarchyLookup
+from weft.blocks.attention import Grid, HierarchyAttention, HierarchyConfig
 from weft.blocks.cache import KeyValueCache
 from weft.errors import UnsupportedError
 
@@ -14,8 +14,8 @@ def tensors(asking=7, answering=7, groups=2, values=3):
     return tuple(torch.randn(2, *shape, dtype=torch.float64) for shape in shapes)
 
 
-def lookup(summaries=3, **options):
-    made = HierarchyLookup(heads=2, head_width=4, summaries=summaries, **options).double()
+def core(summaries=3, **options):
+    made = HierarchyAttention(heads=2, head_width=4, summaries=summaries, **options).double()
     with torch.no_grad():
         made.summaries.normal_()
     return made.eval()
@@ -50,7 +50,7 @@ def test_it_is_the_loop_and_the_weights_are_the_product(summaries, answering, gr
     q, k, v = tensors(7, answering, groups)
     keep = torch.rand(2, answering) < 0.6
     keep[:, 0] = True
-    made = lookup(summaries)
+    made = core(summaries)
     for mask in (Mask(), Mask(keep=keep), Mask(grid=Grid(1, answering))):
         expected = by_loop(made.summaries, q, k, v, mask.keep)
         assert torch.allclose(made(q, k, v, mask), expected, atol=1e-13)
@@ -62,7 +62,7 @@ def test_it_is_the_loop_and_the_weights_are_the_product(summaries, answering, gr
 
 def test_other_summaries_are_another_result():
     q, k, v = tensors()
-    made = lookup()
+    made = core()
     before = made(q, k, v)
     with torch.no_grad():
         made.summaries.mul_(-1)
@@ -71,7 +71,7 @@ def test_other_summaries_are_another_result():
 
 def test_at_most_as_many_mixtures_as_summaries():
     q, k, v = tensors(20, 20, values=16)
-    received = lookup(3)(q, k, v)
+    received = core(3)(q, k, v)
     assert (torch.linalg.matrix_rank(received) == 3).all()
 
 
@@ -80,9 +80,9 @@ def test_every_token_reaches_every_other_and_the_summaries_learn():
     x = torch.randn(1, 9, 8, dtype=torch.float64, requires_grad=True)
     module(x)[0, 4].sum().backward()
     assert (x.grad.abs().sum(-1) > 0).all()
-    assert (module.lookup.summaries.grad.abs().sum(-1) > 0).all()
+    assert (module.core.summaries.grad.abs().sum(-1) > 0).all()
     assert all(p.grad.isfinite().all() for p in module.parameters())
-    assert module.lookup.summaries.shape == (2, 2, 4)
+    assert module.core.summaries.shape == (2, 2, 4)
 
 
 def test_the_order_of_the_tokens_does_not_matter_and_padding_gives_nothing():
@@ -95,7 +95,7 @@ def test_the_order_of_the_tokens_does_not_matter_and_padding_gives_nothing():
 
 def test_dropout_acts_in_training_alone():
     q, k, v = tensors()
-    made = lookup(dropout=0.5)
+    made = core(dropout=0.5)
     assert not torch.equal(made.train()(q, k, v), made(q, k, v))
     assert torch.equal(made.eval()(q, k, v), made(q, k, v))
 
@@ -109,7 +109,7 @@ def test_dropout_acts_in_training_alone():
     ],
 )
 def test_a_summary_has_seen_everything(mask, word):
-    made, (q, k, v) = lookup(), tensors()
+    made, (q, k, v) = core(), tensors()
     for ask in (lambda: made(q, k, v, mask), lambda: made.weights(q, k, mask)):
         with pytest.raises(UnsupportedError, match=f"{word} with hierarchy attention"):
             ask()
@@ -121,4 +121,4 @@ def test_it_keeps_nothing_between_calls():
         with pytest.raises(UnsupportedError, match="a cache with hierarchy attention"):
             ask()
     with pytest.raises(UnsupportedError, match="does not exist without its learned maps"):
-        HierarchyConfig().lookup()
+        HierarchyConfig().core()

@@ -8,7 +8,7 @@ import torch
 
 import weft
 from weft.blocks import CAUSAL, AttentionConfig, Mask
-from weft.blocks.attention import SoftmaxLookup, kernel
+from weft.blocks.attention import SoftmaxAttention, kernel
 from weft.blocks.attention.random_features import directions
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 
@@ -20,62 +20,62 @@ def random(*shape, seed=1, grad=False):
     return made.requires_grad_(grad)
 
 
-def lookup_of(fields, width=8):
-    module = AttentionConfig.pick({**fields, "heads": 4, "kv_heads": 2, "head_width": width}).build(4 * width)
-    return module.double().eval().lookup
+def core_of(fields, width=8):
+    module = AttentionConfig.from_config({**fields, "heads": 4, "kv_heads": 2, "head_width": width}).build(4 * width)
+    return module.double().eval().core
 
 
 @pytest.mark.parametrize("size", [1.0, 30.0])  # features of the larger ones would be far beyond what a float can hold
 @pytest.mark.parametrize("fields", KINDS, ids=str)
 def test_parallel_chunked_and_recurrent_are_one(fields, size, monkeypatch):
-    lookup = lookup_of(fields)
+    core = core_of(fields)
     q, k, v = size * random(2, 4, 300, 8), size * random(2, 2, 300, 8, seed=2), random(2, 2, 300, 5, seed=3)
-    parallel = lookup.weights(q, k, CAUSAL) @ v.repeat_interleave(2, 1)
+    parallel = core.weights(q, k, CAUSAL) @ v.repeat_interleave(2, 1)
     for chunk in (1, 7, 128, 1000):
         monkeypatch.setattr(kernel, "CHUNK", chunk)
-        torch.testing.assert_close(lookup(q, k, v, CAUSAL), parallel, atol=1e-10, rtol=0)
+        torch.testing.assert_close(core(q, k, v, CAUSAL), parallel, atol=1e-10, rtol=0)
     for step in (1, 9, 130):
-        cache = lookup.new_cache()
-        parts = [lookup.recall(*(t[:, :, i : i + step] for t in (q, k, v)), CAUSAL, cache) for i in range(0, 300, step)]
+        cache = core.new_cache()
+        parts = [core.recall(*(t[:, :, i : i + step] for t in (q, k, v)), CAUSAL, cache) for i in range(0, 300, step)]
         torch.testing.assert_close(torch.cat(parts, 2), parallel, atol=1e-10, rtol=0)
         assert cache.start == 300
-    both_ways = lookup.weights(q, k) @ v.repeat_interleave(2, 1)
-    torch.testing.assert_close(lookup(q, k, v), both_ways, atol=1e-10, rtol=0)
+    both_ways = core.weights(q, k) @ v.repeat_interleave(2, 1)
+    torch.testing.assert_close(core(q, k, v), both_ways, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("fields", KINDS, ids=str)
 def test_gradients_are_those_of_the_table(fields, causal):
-    lookup = lookup_of(fields)
+    core = core_of(fields)
     q, k, v = random(1, 4, 200, 8, grad=True), random(1, 2, 200, 8, seed=2, grad=True), random(1, 2, 200, 5, grad=True)
     slope = random(1, 4, 200, 5, seed=4)
-    (asked, _), (found, scale) = lookup.features(q), lookup.features(k)
+    (asked, _), (found, scale) = core.features(q), core.features(k)
     table = asked @ found.repeat_interleave(2, 1).mT
     table = table if scale is None else table * scale.repeat_interleave(2, 1).exp()[:, :, None]
     table = table.tril() if causal else table
     theirs = (table / table.sum(-1, keepdim=True)) @ v.repeat_interleave(2, 1)
-    ours = lookup(q, k, v, Mask(causal=causal))
+    ours = core(q, k, v, Mask(causal=causal))
     for mine, peer in zip(*(torch.autograd.grad(y, (q, k, v), slope) for y in (ours, theirs)), strict=True):
         torch.testing.assert_close(mine, peer, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("fields", KINDS, ids=str)
 def test_sums_keep_their_digits_under_autocast(fields):
-    lookup = lookup_of(fields).float()
+    core = core_of(fields).float()
     q, k, v = random(1, 4, 600, 8).float(), random(1, 2, 600, 8, seed=2).float(), random(1, 2, 600, 5, seed=3).float()
-    plain = lookup(q, k, v, CAUSAL)
+    plain = core(q, k, v, CAUSAL)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast = lookup(q, k, v, CAUSAL)
+        cast = core(q, k, v, CAUSAL)
     assert torch.equal(cast, plain)
 
 
 @pytest.mark.parametrize("fields", KINDS, ids=str)
 def test_what_is_remembered_does_not_grow(fields):
-    lookup, sizes = lookup_of(fields), []
-    cache = lookup.new_cache()
+    core, sizes = core_of(fields), []
+    cache = core.new_cache()
     for length in (1, 50, 500):
         q, k, v = random(1, 4, length, 8), random(1, 2, length, 8), random(1, 2, length, 5)
-        lookup.recall(q, k, v, CAUSAL, cache)
+        core.recall(q, k, v, CAUSAL, cache)
         sizes.append(sum(t.numel() for t in cache.sums))
     assert len(set(sizes)) == 1
     with pytest.raises(UnsupportedError, match="rewinding a sum"):
@@ -87,19 +87,19 @@ def test_what_is_remembered_does_not_grow(fields):
 
 
 def test_a_sum_for_other_rows_is_refused():
-    lookup, cache = lookup_of({"kind": "linear"}), lookup_of({"kind": "linear"}).new_cache()
-    lookup.recall(random(2, 4, 3, 8), random(2, 2, 3, 8), random(2, 2, 3, 5), CAUSAL, cache)
+    core, cache = core_of({"kind": "linear"}), core_of({"kind": "linear"}).new_cache()
+    core.recall(random(2, 4, 3, 8), random(2, 2, 3, 8), random(2, 2, 3, 5), CAUSAL, cache)
     with pytest.raises((ShapeError, RuntimeError)):
-        lookup.recall(random(3, 4, 3, 8), random(3, 2, 3, 8), random(3, 2, 3, 5), CAUSAL, cache)
+        core.recall(random(3, 4, 3, 8), random(3, 2, 3, 8), random(3, 2, 3, 5), CAUSAL, cache)
     with pytest.raises(UnsupportedError, match="one sum"):
-        lookup.recall(random(2, 4, 1, 8), None, None, Mask(allow=torch.ones(1, 3, dtype=torch.bool)), cache)
+        core.recall(random(2, 4, 1, 8), None, None, Mask(allow=torch.ones(1, 3, dtype=torch.bool)), cache)
     with pytest.raises(UnsupportedError, match="where the tokens"):
         cache.positions(torch.device("cpu"))
 
 
 @pytest.mark.parametrize("fields", KINDS, ids=str)
 def test_a_memory_is_summed_once(fields):
-    module = AttentionConfig.pick({**fields, "heads": 2}).build(8).double().eval()
+    module = AttentionConfig.from_config({**fields, "heads": 2}).build(8).double().eval()
     x, memory = random(6, 4, 8), random(3, 9, 8, seed=2)
     keep = torch.ones(3, 9, dtype=torch.bool)
     keep[1, 4:] = False
@@ -135,8 +135,8 @@ def test_the_kernel_is_estimated_without_bias():
     estimates = []
     for seed in range(400):
         fields = {"kind": "random-features", "features": 8, "seed": seed, "beta": 1.0, "heads": 1}
-        lookup = AttentionConfig.pick(fields).build(8).double().lookup
-        (asked, top), (found, scale) = lookup.features(q), lookup.features(k)
+        core = AttentionConfig.from_config(fields).build(8).double().core
+        (asked, top), (found, scale) = core.features(q), core.features(k)
         estimates.append((asked * top.exp()[..., None]) @ (found * scale.exp()[..., None]).mT / 8)
     estimates = torch.stack(estimates)
     error = estimates.std(0) / math.sqrt(400)
@@ -148,14 +148,14 @@ def test_the_kernel_is_estimated_without_bias():
 def errors(counts, draws):
     """The root of the mean squared error of the output, beside softmax attention, for each number of features."""
     q, k, v = (size * random(1, 1, 32, 16, seed=n) for n, size in enumerate((0.25, 0.25, 1.0)))
-    exact = SoftmaxLookup()(q, k, v)
+    exact = SoftmaxAttention()(q, k, v)
     found = []
     for count in counts:
         squares = []
         for seed in range(draws):
             fields = {"kind": "random-features", "features": count, "seed": seed, "heads": 1}
-            lookup = AttentionConfig.pick(fields).build(16).double().lookup
-            squares.append((lookup(q, k, v) - exact).square().mean())
+            core = AttentionConfig.from_config(fields).build(16).double().core
+            squares.append((core(q, k, v) - exact).square().mean())
         found.append(torch.stack(squares).mean().sqrt().item())
     return found
 
@@ -168,10 +168,10 @@ def test_the_error_falls_as_the_root_of_the_features():
 
 
 def test_softmax_weights_can_be_used_directly():
-    exact = AttentionConfig.pick({"kind": "softmax", "heads": 2}).build(32).double()
-    close = AttentionConfig.pick({"kind": "random-features", "heads": 2, "features": 4096}).build(32).double()
+    exact = AttentionConfig.from_config({"kind": "softmax", "heads": 2}).build(32).double()
+    close = AttentionConfig.from_config({"kind": "random-features", "heads": 2, "features": 4096}).build(32).double()
     missing, unexpected = close.load_state_dict(exact.state_dict(), strict=False)
-    assert missing == ["lookup.directions"] and not unexpected
+    assert missing == ["core.directions"] and not unexpected
     x = 0.5 * random(1, 20, 32)
     for mask in (Mask(), CAUSAL):
         gap = (close(x, mask=mask) - exact(x, mask=mask)).square().mean().sqrt()
@@ -183,15 +183,15 @@ def test_random_features_need_no_maps():
     estimate = weft.attention(q, q, q, kind="random-features")
     assert estimate.shape == q.shape
     assert (estimate - weft.attention(q, q, q)).abs().max() < (q - q.mean(0)).abs().max()
-    same = AttentionConfig.pick({"kind": "random-features", "features": 3000})
+    same = AttentionConfig.from_config({"kind": "random-features", "features": 3000})
     torch.testing.assert_close(weft.attention(q, q, q, kind=same), weft.attention(q, q, q), atol=0.02, rtol=0)
 
 
 def test_features_are_redrawn_after_so_many_calls_in_training_and_the_count_is_saved():
-    config = AttentionConfig.pick({"kind": "random-features", "features": 8, "redraw": 3, "heads": 1})
+    config = AttentionConfig.from_config({"kind": "random-features", "features": 8, "redraw": 3, "heads": 1})
     module, x, drawn = config.build(8), torch.randn(1, 4, 8), []
     for _ in range(7):
-        drawn.append(module.lookup.directions.clone())
+        drawn.append(module.core.directions.clone())
         module(x)
     same = [torch.equal(a, b) for a, b in itertools.pairwise(drawn)]
     assert same == [True, True, False, True, True, False]
@@ -199,22 +199,22 @@ def test_features_are_redrawn_after_so_many_calls_in_training_and_the_count_is_s
     again.load_state_dict(module.state_dict())
     for _ in range(3):
         module(x), again(x)
-        assert torch.equal(module.lookup.directions, again.lookup.directions)
+        assert torch.equal(module.core.directions, again.core.directions)
     module.eval()
-    before = module.lookup.directions.clone()
+    before = module.core.directions.clone()
     for _ in range(4):
         module(x)
-    assert torch.equal(before, module.lookup.directions)
-    assert not any(p.requires_grad for p in module.lookup.parameters())
+    assert torch.equal(before, module.core.directions)
+    assert not any(p.requires_grad for p in module.core.parameters())
 
 
 def test_every_layer_draws_its_own():
-    config = AttentionConfig.pick("random-features")
+    config = AttentionConfig.from_config("random-features")
     assert [config.for_layer(n).seed for n in range(3)] == [0, 1, 2]
 
 
 def test_what_a_kernel_has_not_is_refused():
     with pytest.raises(UnsupportedError, match="not of scores"):
-        AttentionConfig.pick("linear").build(8)(torch.zeros(1, 3, 8), mask=Mask(bias=torch.zeros(3, 3)))
+        AttentionConfig.from_config("linear").build(8)(torch.zeros(1, 3, 8), mask=Mask(bias=torch.zeros(3, 3)))
     with pytest.raises(ConfigError, match="finite"):
-        AttentionConfig.pick({"kind": "random-features", "beta": math.inf})
+        AttentionConfig.from_config({"kind": "random-features", "beta": math.inf})

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from weft.analysis.capturing import capture
 from weft.blocks import (
     CAUSAL,
     Attention,
@@ -19,12 +20,13 @@ from weft.blocks import (
     Layers,
     Mask,
     NormConfig,
+    ParallelLayer,
     PostNorm,
     PreNorm,
     QKNorm,
     RMSNorm,
     Rotary,
-    SoftmaxLookup,
+    SoftmaxAttention,
     TransformerLayer,
 )
 from weft.errors import ConfigError, ShapeError
@@ -32,7 +34,7 @@ from weft.errors import ConfigError, ShapeError
 
 def layer(residual=PreNorm, cross=False, width=16):
     def attention():
-        return Attention(width, heads=2, lookup=SoftmaxLookup())
+        return Attention(width, heads=2, core=SoftmaxAttention())
 
     return TransformerLayer(
         attention=attention(),
@@ -51,6 +53,84 @@ def test_the_layer_is_its_parts():
     assert torch.equal(pre(x), h + pre.feed_forward(pre.feed_forward_residual.norm(h)))
     h = post.attention_residual.norm(x + post.attention(x))
     assert torch.equal(post(x), post.feed_forward_residual.norm(h + post.feed_forward(h)))
+
+
+def parallel(shared=False, width=16, make=PreNorm):
+    norms = [LayerNorm(width)] * 2 if shared else [LayerNorm(width), LayerNorm(width)]
+    made = ParallelLayer(
+        attention=Attention(width, heads=2, core=SoftmaxAttention()),
+        attention_residual=make(norms[0]),
+        feed_forward=FeedForward(width, 32, activation="gelu"),
+        feed_forward_residual=make(norms[1]),
+    )
+    for norm in norms:
+        nn.init.normal_(norm.weight)
+    return made.double()
+
+
+def by_loops(one, x):
+    """x + attention(norm(x)) + feed_forward(norm(x)), number by number, each place looking back."""
+
+    def normed(norm, row):
+        mean = sum(row) / len(row)
+        deviation = (sum((v - mean) ** 2 for v in row) / len(row) + norm.eps) ** 0.5
+        return [(v - mean) / deviation * w + b for v, w, b in zip(row, norm.weight, norm.bias, strict=True)]
+
+    def mapped(linear, row):
+        return [
+            sum(w * v for w, v in zip(ws, row, strict=True)) + b
+            for ws, b in zip(linear.weight, linear.bias, strict=True)
+        ]
+
+    attention, feed = one.attention, one.feed_forward
+    rows = [normed(one.attention_residual.norm, row) for row in x.tolist()]
+    query, key, value = ([mapped(m, row) for row in rows] for m in (attention.query, attention.key, attention.value))
+    found = []
+    for t, row in enumerate(x.tolist()):
+        mixed = []
+        for head in (slice(0, 8), slice(8, 16)):
+            scores = [
+                sum(a * b for a, b in zip(query[t][head], key[s][head], strict=True)) / 8**0.5 for s in range(t + 1)
+            ]
+            weights = torch.stack(scores).softmax(0)
+            mixed += [sum(w * value[s][head][d] for s, w in enumerate(weights)) for d in range(8)]
+        inner = [F.gelu(v) for v in mapped(feed.up, normed(one.feed_forward_residual.norm, row))]
+        added = zip(row, mapped(attention.output, mixed), mapped(feed.down, inner), strict=True)
+        found.append([float(a + b + c) for a, b, c in added])
+    return torch.tensor(found, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_parallel_layer_is_two_branches_of_one_stream(shared):
+    one = parallel(shared)
+    x = torch.randn(1, 5, 16, dtype=torch.float64)
+    with torch.no_grad():
+        found = one(x, mask=CAUSAL)
+        assert torch.allclose(found[0], by_loops(one, x[0]), atol=1e-12)
+        in_turn = TransformerLayer(**{name: getattr(one, name) for name in PARTS})(x, mask=CAUSAL)
+    assert not torch.allclose(found, in_turn)
+
+
+PARTS = ("attention", "attention_residual", "feed_forward", "feed_forward_residual")
+
+
+def test_parallel_layers_cache_mask_and_are_captured():
+    stack = Layers(parallel() for _ in range(2))
+    x, keep = torch.randn(2, 9, 16, dtype=torch.float64), torch.arange(9) < torch.tensor([[9], [6]])
+    with torch.no_grad():
+        full, caches = stack(x, mask=CAUSAL), stack.new_caches()
+        parts = [stack(piece, mask=CAUSAL, caches=caches) for piece in x.split(3, 1)]
+        assert torch.allclose(torch.cat(parts, 1), full, atol=1e-12)
+        padded = stack(x, mask=Mask(causal=True, keep=keep))
+        assert torch.allclose(padded[1, :6], stack(x[1:, :6], mask=CAUSAL)[0], atol=1e-12)
+        with capture(stack) as seen:
+            stack(x, mask=CAUSAL)
+    assert len(seen) == 2
+    with pytest.raises(ShapeError, match="a memory was given"):
+        stack(x, memory=x)
+    with pytest.raises(ConfigError, match="PreNorm"):
+        parallel(make=PostNorm)
+    assert stack.state_dict().keys() == Layers(layer() for _ in range(2)).state_dict().keys()
 
 
 def test_parameter_names_do_not_depend_on_where_the_norm_stands():
@@ -86,7 +166,7 @@ def test_a_decoder_can_read_the_encoder_layer_by_layer():
 
 def test_self_and_cross_attention_over_one_joint_table():
     """Memory and own tokens side by side: all of the memory, and the past of oneself."""
-    module = Attention(16, heads=2, lookup=SoftmaxLookup())
+    module = Attention(16, heads=2, core=SoftmaxAttention())
     x, memory = torch.randn(2, 4, 16), torch.randn(2, 6, 16)
     allow = torch.cat([torch.ones(4, 6, dtype=torch.bool), torch.ones(4, 4, dtype=torch.bool).tril()], 1)
     y = module(x, torch.cat([memory, x], 1), mask=Mask(allow=allow))
@@ -131,7 +211,7 @@ def test_a_layer_compiles_to_the_same_numbers():
 import torch
 from weft.blocks import *
 layer = TransformerLayer(
-    attention=Attention(16, heads=2, lookup=SoftmaxLookup(), qk=Rotary(8)),
+    attention=Attention(16, heads=2, core=SoftmaxAttention(), qk=Rotary(8)),
     attention_residual=PreNorm(RMSNorm(16)),
     feed_forward=FeedForward(16, 32),
     feed_forward_residual=PreNorm(RMSNorm(16)),
@@ -214,17 +294,17 @@ def test_rms_norm_squares_half_precision_in_float32():
 
 
 def test_configs_build_their_modules():
-    assert isinstance(NormConfig.pick("rms").build(8), RMSNorm)
-    assert NormConfig.pick({"kind": "layer", "bias": False}).build(8).bias is None
-    assert FeedForwardConfig.pick("plain").build(8).up.out_features == 32
-    gated = FeedForwardConfig.pick({"kind": "gated", "ff_width": 20, "activation": "gelu"}).build(8)
+    assert isinstance(NormConfig.from_config("rms").build(8), RMSNorm)
+    assert NormConfig.from_config({"kind": "layer", "bias": False}).build(8).bias is None
+    assert FeedForwardConfig.from_config("plain").build(8).up.out_features == 32
+    gated = FeedForwardConfig.from_config({"kind": "gated", "ff_width": 20, "activation": "gelu"}).build(8)
     assert (gated.gate.out_features, gated.activation) == (20, "gelu")
 
 
 def test_qk_modules_chain_in_their_order():
     x = torch.randn(2, 6, 16)
-    chain = Attention(16, heads=2, lookup=SoftmaxLookup(), qk=Chain([QKNorm(8), Rotary(8)]))
-    plain = Attention(16, heads=2, lookup=SoftmaxLookup())
+    chain = Attention(16, heads=2, core=SoftmaxAttention(), qk=Chain([QKNorm(8), Rotary(8)]))
+    plain = Attention(16, heads=2, core=SoftmaxAttention())
     plain.load_state_dict(chain.state_dict(), strict=False)
     assert not torch.allclose(chain(x), plain(x))
     q = torch.randn(1, 2, 6, 8)

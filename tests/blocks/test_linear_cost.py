@@ -34,12 +34,12 @@ def largest(config, side, mask):
 CASES = {
     "window of a row": ({"kind": "window", "window": 5, "shift": 2}, lambda side: EVERYTHING),
     "window of a row, causal": ({"kind": "window", "window": 5}, lambda side: CAUSAL),
-    "window of a picture": ({"kind": "window", "window": 5}, lambda side: Mask(grid=Grid(side, side))),
+    "window of an image": ({"kind": "window", "window": 5}, lambda side: Mask(grid=Grid(side, side))),
     "hierarchy": ({"kind": "hierarchy"}, lambda side: EVERYTHING),
     "channel": ({"kind": "channel"}, lambda side: EVERYTHING),
     "local": ({"kind": "local", "window": 5}, lambda side: EVERYTHING),
     "local, causal": ({"kind": "local", "window": 5}, lambda side: CAUSAL),
-    "local in a picture": ({"kind": "local", "window": 2}, lambda side: Mask(grid=Grid(side, side))),
+    "local in an image": ({"kind": "local", "window": 2}, lambda side: Mask(grid=Grid(side, side))),
     "local, padded": ({"kind": "local", "window": 5}, lambda side: Mask(causal=True, keep=padded(side))),
     "dilated": ({"kind": "dilated", "window": 3, "dilation": 4}, lambda side: CAUSAL),
     "global": ({"kind": "global", "tokens": 2}, lambda side: EVERYTHING),
@@ -61,11 +61,11 @@ def padded(side):
 @pytest.mark.parametrize("case", CASES)
 def test_twice_the_side_is_four_times_the_cost(case):
     fields, mask = CASES[case]
-    config = AttentionConfig.pick({**fields, "heads": 2})
+    config = AttentionConfig.from_config({**fields, "heads": 2})
     assert largest(config, 64, mask) <= 4.4 * largest(config, 32, mask)  # a border that is padded is a little more
 
 
 def test_a_table_of_all_pairs_is_found_out():
     """A negative control: hard attention compares every query with every key."""
-    config = AttentionConfig.pick({"kind": "hard", "heads": 2})
+    config = AttentionConfig.from_config({"kind": "hard", "heads": 2})
     assert largest(config, 24, lambda side: EVERYTHING) > 15 * largest(config, 12, lambda side: EVERYTHING)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import weft
-from weft.blocks import CAUSAL, Attention, Mask, SoftmaxLookup, renormalise, softargmax
+from weft.blocks import CAUSAL, Attention, Mask, SoftmaxAttention, renormalise, softargmax
 
 LENGTHS = (1, 2, 3, 31, 97, 257)
 
@@ -177,7 +177,7 @@ def test_explicit_path_errs_at_most_twice_as_much_as_plain_torch(length, mask_na
     tensors, mask = flash_case(length, mask_name)
     cast = [t.to(dtype) for t in tensors]
     reference = results(plain_torch(mask), [t.double() for t in tensors])
-    ours = results(lambda q, k, v: SoftmaxLookup().weights(q, k, mask) @ v, cast)
+    ours = results(lambda q, k, v: SoftmaxAttention().weights(q, k, mask) @ v, cast)
     assert_rule(ours, results(plain_torch(mask), cast), reference, dtype)
 
 
@@ -199,7 +199,7 @@ def test_a_row_with_nothing_to_attend_to_is_zero_with_finite_gradients():
             out = weft.attention(q, k, v, mask=mask)
             assert (out[:, :, 0] == 0).all()
             assert all(g.isfinite().all() for g in torch.autograd.grad(out.square().sum(), (q, k, v)))
-            weights = SoftmaxLookup().weights(q, k, mask)
+            weights = SoftmaxAttention().weights(q, k, mask)
             assert (weights[:, :, 0] == 0).all()
             assert all(g.isfinite().all() for g in torch.autograd.grad(weights.square().sum(), (q, k)))
 
@@ -245,11 +245,11 @@ def test_the_two_ways_to_mask_agree_until_weights_underflow():
 
 
 def test_dropout_drops_in_training_only():
-    lookup = SoftmaxLookup(dropout=0.5)
+    core = SoftmaxAttention(dropout=0.5)
     q = torch.randn(1, 2, 8, 4)
-    assert not torch.equal(lookup(q, q, q), lookup(q, q, q))
-    lookup.eval()
-    assert torch.equal(lookup(q, q, q), lookup(q, q, q))
+    assert not torch.equal(core(q, q, q), core(q, q, q))
+    core.eval()
+    assert torch.equal(core(q, q, q), core(q, q, q))
 
 
 def test_the_map_shown_in_half_precision_is_as_exact_as_the_kernel():
@@ -258,7 +258,7 @@ def test_the_map_shown_in_half_precision_is_as_exact_as_the_kernel():
         half = [t.to(dtype) for t in (q, k, v)]
         exact = weft.attention(*[t.double() for t in half])
         used = weft.attention(*half).double()
-        shown = SoftmaxLookup().weights(*half[:2]).double() @ half[2].double()
+        shown = SoftmaxAttention().weights(*half[:2]).double() @ half[2].double()
         assert (shown - exact).abs().max() <= 4 * (used - exact).abs().max()
 
 
@@ -270,7 +270,7 @@ def test_a_very_negative_bias_is_no_prohibition_in_any_type(dtype, low):
     bias = torch.zeros(4, 4, dtype=torch.float64)
     bias[1] = low
     bias[2, 0] = low
-    out, shown = weft.attention(q, k, v, mask=Mask(bias=bias)), SoftmaxLookup().weights(q, k, Mask(bias=bias))
+    out, shown = weft.attention(q, k, v, mask=Mask(bias=bias)), SoftmaxAttention().weights(q, k, Mask(bias=bias))
     assert out[0, 0, 1].abs().max() > 0
     assert (shown.float().sum(-1) - 1).abs().max() < 1e-2
     assert shown[0, 0, 2, 0] == 0
@@ -305,7 +305,7 @@ def test_parameters_are_as_many_as_they_should_be(heads, kv_heads, head_width, v
         kv_heads=kv_heads,
         head_width=head_width,
         value_width=value_width,
-        lookup=SoftmaxLookup(),
+        core=SoftmaxAttention(),
     )
     inner = heads * head_width + kv_heads * (head_width + value_width)
     weights = width * inner + heads * value_width * width
@@ -313,15 +313,15 @@ def test_parameters_are_as_many_as_they_should_be(heads, kv_heads, head_width, v
 
 
 def test_self_attention_maps_have_3d2_weights_and_3d_biases():
-    module = Attention(24, heads=3, lookup=SoftmaxLookup())
+    module = Attention(24, heads=3, core=SoftmaxAttention())
     maps = [module.query, module.key, module.value]
     assert sum(m.weight.numel() for m in maps) == 3 * 24**2
     assert sum(m.bias.numel() for m in maps) == 3 * 24
 
 
 def test_fewer_key_value_heads_equal_the_same_heads_repeated():
-    few = Attention(16, heads=4, kv_heads=2, lookup=SoftmaxLookup()).double()
-    many = Attention(16, heads=4, lookup=SoftmaxLookup()).double()
+    few = Attention(16, heads=4, kv_heads=2, core=SoftmaxAttention()).double()
+    many = Attention(16, heads=4, core=SoftmaxAttention()).double()
     state = few.state_dict()
     for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
         state[name] = state[name].unflatten(0, (2, 4)).repeat_interleave(2, 0).flatten(0, 1)
@@ -331,6 +331,6 @@ def test_fewer_key_value_heads_equal_the_same_heads_repeated():
 
 
 def test_permuting_the_inputs_permutes_the_outputs():
-    module = Attention(16, heads=4, lookup=SoftmaxLookup()).double()
+    module = Attention(16, heads=4, core=SoftmaxAttention()).double()
     x, order = torch.randn(1, 9, 16, dtype=torch.float64), torch.randperm(9)
     assert torch.allclose(module(x[:, order]), module(x)[:, order], atol=1e-14)

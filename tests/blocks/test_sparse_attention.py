@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import weft
-from weft.blocks import CAUSAL, AttentionConfig, Mask, Unpadded
-from weft.blocks.attention import Grid, SoftmaxLookup, pattern, tiles
+from weft.blocks import CAUSAL, AttentionConfig, Mask, PackedSequences
+from weft.blocks.attention import Grid, SoftmaxAttention, pattern, tiles
 from weft.blocks.attention.tiles import Tiling, attend
 from weft.blocks.cache import RollingCache
 from weft.errors import ConfigError, UnsupportedError
@@ -28,7 +28,7 @@ PATTERNS = {
 
 def config_of(name):
     fields, _ = PATTERNS[name]
-    return AttentionConfig.pick({"kind": name, **fields})
+    return AttentionConfig.from_config({"kind": name, **fields})
 
 
 def random(*shape, seed=1, grad=False):
@@ -76,14 +76,14 @@ def test_tiles_equal_the_masked_table_and_its_gradients(name, causal, way, monke
     if way == "plain":
         monkeypatch.setattr(tiles, "FUSED", None)
     monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))  # never the table itself
-    lookup = config_of(name).lookup()
+    core = config_of(name).core()
     for asking, answering in ((300, 300), (40, 300), (1, 1), (3, 130)):
         width = 8 if way == "fused" else 6
         q, k, v = (random(2, n, length, w, seed=w, grad=True) for n, length, w in
                    ((4, asking, 8), (2, answering, 8), (2, answering, width)))  # fmt: skip
         slope = random(2, 4, asking, width, seed=5)
-        ours = lookup(q, k, v, Mask(causal=causal))
-        theirs = SoftmaxLookup()(q, k, v, Mask(causal=causal, allow=spelled_out(name, asking, answering)))
+        ours = core(q, k, v, Mask(causal=causal))
+        theirs = SoftmaxAttention()(q, k, v, Mask(causal=causal, allow=spelled_out(name, asking, answering)))
         torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
         for mine, peer in zip(*(torch.autograd.grad(y, (q, k, v), slope) for y in (ours, theirs)), strict=True):
             torch.testing.assert_close(mine, peer, atol=1e-11, rtol=0)
@@ -92,7 +92,7 @@ def test_tiles_equal_the_masked_table_and_its_gradients(name, causal, way, monke
 @pytest.mark.parametrize("name", PATTERNS)
 def test_long_rows_with_padding_equal_rows_without(name, monkeypatch):
     monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
-    module = AttentionConfig.pick({**config_of(name).to_dict(), "heads": 2}).build(8).double()
+    module = AttentionConfig.from_config({**config_of(name).to_dict(), "heads": 2}).build(8).double()
     texts = [random(n, 8, seed=n) for n in (290, 131, 5)]
     keep = torch.zeros(3, 300, dtype=torch.bool)
     padded = torch.full((3, 300, 8), torch.nan, dtype=torch.float64)
@@ -108,13 +108,13 @@ def test_long_rows_with_padding_equal_rows_without(name, monkeypatch):
 
 def test_no_table_of_all_pairs_is_ever_made(monkeypatch):
     """The scores of all tiles together are few, and none of them is large."""
-    lookup = AttentionConfig.pick({"kind": "local", "window": 2}).lookup()
+    core = AttentionConfig.from_config({"kind": "local", "window": 2}).core()
     shapes = []
     scores = Tiling.scores
     monkeypatch.setattr(tiles, "FUSED", None)
     monkeypatch.setattr(Tiling, "scores", lambda *args: shapes.append(found := scores(*args)) or found)
     q = torch.randn(1, 1, 20_000, 2, requires_grad=True)
-    lookup(q, q, q, CAUSAL).sum().backward()
+    core(q, q, q, CAUSAL).sum().backward()
     assert max(s.numel() for s in shapes) < 50_000 and sum(s.numel() for s in shapes) < 2 * 20_000 * 300
 
 
@@ -132,25 +132,25 @@ def test_dropout_is_the_same_backward_as_forward():
 
 def test_dropout_is_drawn_anew_in_training_and_off_in_use(monkeypatch):
     monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
-    lookup = AttentionConfig.pick({"kind": "local", "window": 4, "dropout": 0.5}).lookup()
+    core = AttentionConfig.from_config({"kind": "local", "window": 4, "dropout": 0.5}).core()
     q = random(1, 1, 200, 4)
-    assert not torch.equal(lookup(q, q, q), lookup(q, q, q))
-    lookup.eval()
-    assert torch.equal(lookup(q, q, q), lookup(q, q, q))
+    assert not torch.equal(core(q, q, q), core(q, q, q))
+    core.eval()
+    assert torch.equal(core(q, q, q), core(q, q, q))
 
 
-# -- pictures ---------------------------------------------------------------------------------
+# -- images ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("window", [1, 2, 3])
-def test_local_in_a_picture_looks_around_in_two_directions(window, monkeypatch):
+def test_local_in_a_image_looks_around_in_two_directions(window, monkeypatch):
     monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
     grid = Grid(13, 17)
     at = list(itertools.product(range(13), range(17)))
     allow = torch.tensor([[abs(a - c) < window and abs(b - d) < window for c, d in at] for a, b in at])
     q, k, v = (random(2, 1, 221, 4, seed=n) for n in range(3))
-    ours = AttentionConfig.pick({"kind": "local", "window": window}).lookup()(q, k, v, Mask(grid=grid))
-    torch.testing.assert_close(ours, SoftmaxLookup()(q, k, v, Mask(allow=allow)), atol=1e-12, rtol=0)
+    ours = AttentionConfig.from_config({"kind": "local", "window": window}).core()(q, k, v, Mask(grid=grid))
+    torch.testing.assert_close(ours, SoftmaxAttention()(q, k, v, Mask(allow=allow)), atol=1e-12, rtol=0)
 
 
 # -- caches -----------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_local_in_a_picture_looks_around_in_two_directions(window, monkeypatch):
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_long_text_read_through_a_cache_equals_the_whole(name):
-    module = AttentionConfig.pick({**config_of(name).to_dict(), "heads": 2}).build(8).double().eval()
+    module = AttentionConfig.from_config({**config_of(name).to_dict(), "heads": 2}).build(8).double().eval()
     x = random(2, 330, 8)
     whole = module(x, mask=CAUSAL)
     for chunk in (1, 7, 100):
@@ -167,12 +167,12 @@ def test_a_long_text_read_through_a_cache_equals_the_whole(name):
             parts = [module(x[:, i : i + chunk], mask=CAUSAL, cache=cache) for i in range(0, 330, chunk)]
         torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-12, rtol=0)
         assert cache.start == 330
-        reach = module.lookup.pattern.reach()
+        reach = module.core.pattern.reach()
         assert reach is None or cache.length < 2 * (reach + RollingCache.SPARE) + chunk
 
 
 def test_a_cache_forgets_in_ragged_rows_too_and_its_rows_can_be_picked():
-    module = AttentionConfig.pick({"kind": "local", "window": 6, "heads": 2}).build(8).double().eval()
+    module = AttentionConfig.from_config({"kind": "local", "window": 6, "heads": 2}).build(8).double().eval()
     texts = [random(1, n, 8, seed=n) for n in (9, 4)]
     later = random(2, 200, 8, seed=3)
     keep = torch.tensor([[True] * 9, [True] * 4 + [False] * 5])
@@ -193,7 +193,7 @@ def test_a_cache_forgets_in_ragged_rows_too_and_its_rows_can_be_picked():
 
 
 def test_what_is_forgotten_cannot_be_asked_for_again():
-    module = AttentionConfig.pick({"kind": "local", "window": 3}).build(8).eval()
+    module = AttentionConfig.from_config({"kind": "local", "window": 3}).build(8).eval()
     cache, x = module.new_cache(), torch.randn(1, 200, 8)
     with torch.no_grad():
         whole = module(x, mask=CAUSAL)
@@ -209,7 +209,7 @@ def test_what_is_forgotten_cannot_be_asked_for_again():
 
 
 def test_gradients_flow_through_a_cache_that_forgets():
-    module = AttentionConfig.pick({"kind": "local", "window": 3}).build(8).double()
+    module = AttentionConfig.from_config({"kind": "local", "window": 3}).build(8).double()
     x = random(1, 150, 8, grad=True)
     slope = random(1, 150, 8, seed=9)
     cache = module.new_cache()
@@ -222,7 +222,7 @@ def test_gradients_flow_through_a_cache_that_forgets():
 
 @pytest.mark.parametrize("lengths", [(200, 100), (200, 20), (20, 200, 3)])
 def test_very_unequal_texts_can_be_side_by_side_in_a_cache(lengths):
-    module = AttentionConfig.pick({"kind": "local", "window": 4, "heads": 2}).build(8).double().eval()
+    module = AttentionConfig.from_config({"kind": "local", "window": 4, "heads": 2}).build(8).double().eval()
     texts = [random(n, 8, seed=n) for n in lengths]
     later = random(len(texts), 120, 8, seed=1)
     keep = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
@@ -244,20 +244,20 @@ def test_very_unequal_texts_can_be_side_by_side_in_a_cache(lengths):
 def test_scores_of_half_precision_keep_their_digits(way, dtype, monkeypatch):
     if way == "plain":
         monkeypatch.setattr(tiles, "FUSED", None)
-    lookup = AttentionConfig.pick({"kind": "local", "window": 20}).lookup()
+    core = AttentionConfig.from_config({"kind": "local", "window": 20}).core()
     q, k, v = (size * random(1, 2, 300, 64, seed=n).to(dtype) for n, size in enumerate((4, 4, 1)))
-    exact = lookup(q.double(), k.double(), v.double(), CAUSAL)
-    assert (lookup(q, k, v, CAUSAL).double() - exact).abs().max() < 0.03
+    exact = core(q.double(), k.double(), v.double(), CAUSAL)
+    assert (core(q, k, v, CAUSAL).double() - exact).abs().max() < 0.03
     large = 40 * random(1, 2, 300, 64).to(dtype)
-    assert lookup(large, large, v, CAUSAL).isfinite().all()
+    assert core(large, large, v, CAUSAL).isfinite().all()
 
 
 def test_what_autocast_leaves_in_different_types_is_computed_alike():
-    lookup = AttentionConfig.pick({"kind": "local", "window": 20}).lookup()
+    core = AttentionConfig.from_config({"kind": "local", "window": 20}).core()
     q, k, v = (random(1, 2, 300, 16, seed=n).float().requires_grad_() for n in range(3))
-    exact = torch.autograd.grad(lookup(q, k, v, CAUSAL).sum(), q)[0]
+    exact = torch.autograd.grad(core(q, k, v, CAUSAL).sum(), q)[0]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = lookup(q, k, v.bfloat16(), CAUSAL)
+        found = core(q, k, v.bfloat16(), CAUSAL)
         (slope,) = torch.autograd.grad(found.float().sum(), q)
     assert found.dtype == torch.bfloat16
     assert (slope - exact).norm() < 0.05 * exact.norm()
@@ -267,15 +267,15 @@ def test_several_texts_in_a_row_are_refused_by_a_lookup():
     q = random(1, 1, 20, 4)
     for kind in ("local", "linear", "softmax"):
         with pytest.raises(UnsupportedError, match="cannot cut them"):
-            weft.attention(q, q, q, mask=Mask(causal=True, unpadded=Unpadded((10, 10))), kind=kind)
+            weft.attention(q, q, q, mask=Mask(causal=True, unpadded=PackedSequences((10, 10))), kind=kind)
 
 
 def test_nothing_read_is_nothing_received():
     for kind in ("local", "linear", "random-features"):
-        module = AttentionConfig.pick({"kind": kind, "heads": 2}).build(8)
+        module = AttentionConfig.from_config({"kind": kind, "heads": 2}).build(8)
         for mask in (Mask(), CAUSAL):
             assert module(torch.zeros(2, 0, 8), mask=mask).shape == (2, 0, 8)
-    linear = AttentionConfig.pick({"kind": "linear", "heads": 2}).build(8)
+    linear = AttentionConfig.from_config({"kind": "linear", "heads": 2}).build(8)
     assert torch.equal(linear(torch.randn(2, 3, 8), torch.zeros(2, 0, 8))[0, 0], linear.output.bias)
 
 
@@ -285,23 +285,23 @@ def test_nothing_read_is_nothing_received():
 def test_learned_global_tokens_have_read_everything(monkeypatch):
     monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
     fields = {"kind": "union", "of": [{"kind": "local", "window": 3}, {"kind": "global", "learned": 2}], "heads": 2}
-    module = AttentionConfig.pick(fields).build(8).double()
+    module = AttentionConfig.from_config(fields).build(8).double()
     x = random(1, 200, 8)
     far = x.clone()
     far[:, 150] += 1
     assert not torch.equal(module(x)[:, 3], module(far)[:, 3])
-    near = AttentionConfig.pick({"kind": "local", "window": 3, "heads": 2}).build(8).double()
+    near = AttentionConfig.from_config({"kind": "local", "window": 3, "heads": 2}).build(8).double()
     assert torch.equal(near(x)[:, 3], near(far)[:, 3])
     q, k, v = (random(2, 2, 200, 4, seed=n) for n in range(3))
     keep = torch.ones(2, 200, dtype=torch.bool)
     keep[0, :60] = False
     for mask in (Mask(), Mask(keep=keep)):
         real = keep if mask.keep is not None else torch.ones_like(keep)
-        ours = module.lookup(q, k, v, mask).transpose(1, 2)[real]
-        shown = (module.lookup.weights(q, k, mask) @ v).transpose(1, 2)[real]
+        ours = module.core(q, k, v, mask).transpose(1, 2)[real]
+        shown = (module.core.weights(q, k, mask) @ v).transpose(1, 2)[real]
         torch.testing.assert_close(ours, shown, atol=1e-12, rtol=0)
-    alone = module.lookup(*(t[:1, :, 60:] for t in (q, k, v)))
-    torch.testing.assert_close(module.lookup(q, k, v, Mask(keep=keep))[:1, :, 60:], alone, atol=1e-12, rtol=0)
+    alone = module.core(*(t[:1, :, 60:] for t in (q, k, v)))
+    torch.testing.assert_close(module.core(q, k, v, Mask(keep=keep))[:1, :, 60:], alone, atol=1e-12, rtol=0)
     for refused in (lambda: module(x, mask=CAUSAL), module.new_cache):
         with pytest.raises(UnsupportedError, match="learned global tokens"):
             refused()
@@ -311,31 +311,31 @@ def test_learned_global_tokens_have_read_everything(monkeypatch):
 
 
 def test_banded_is_local():
-    assert AttentionConfig.pick("banded") == AttentionConfig.pick("local")
+    assert AttentionConfig.from_config("banded") == AttentionConfig.from_config("local")
 
 
 def test_what_cannot_be_joined_or_take_turns_is_refused():
     with pytest.raises(ConfigError, match="patterns of places"):
-        AttentionConfig.pick({"kind": "union", "of": ["local", "linear"]})
+        AttentionConfig.from_config({"kind": "union", "of": ["local", "linear"]})
     with pytest.raises(ConfigError, match="share one softmax"):
-        AttentionConfig.pick({"kind": "union", "of": [{"kind": "local", "heads": 3}]})
+        AttentionConfig.from_config({"kind": "union", "of": [{"kind": "local", "heads": 3}]})
     with pytest.raises(ConfigError, match="no kinds"):
-        AttentionConfig.pick({"kind": "union", "of": []})
+        AttentionConfig.from_config({"kind": "union", "of": []})
     with pytest.raises(ConfigError, match="each place once"):
-        AttentionConfig.pick({"kind": "global", "places": [1, 1]})
+        AttentionConfig.from_config({"kind": "global", "places": [1, 1]})
     with pytest.raises(ConfigError, match="one of the two"):
-        AttentionConfig.pick({"kind": "global", "places": [1], "tokens": 2})
+        AttentionConfig.from_config({"kind": "global", "places": [1], "tokens": 2})
     with pytest.raises(ConfigError, match="no global tokens"):
-        AttentionConfig.pick({"kind": "global", "tokens": 0})
+        AttentionConfig.from_config({"kind": "global", "tokens": 0})
     with pytest.raises(ConfigError, match="once for all"):
-        AttentionConfig.pick([{"kind": "softmax", "heads": 2}, {"kind": "local", "heads": 4}])
+        AttentionConfig.from_config([{"kind": "softmax", "heads": 2}, {"kind": "local", "heads": 4}])
     with pytest.raises(UnsupportedError, match="memory"):
-        AttentionConfig.pick("local").build(8)(torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))
+        AttentionConfig.from_config("local").build(8)(torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))
 
 
 def test_how_many_keys_a_query_sees():
     def seen(kind, length, causal=True):
-        return AttentionConfig.pick(kind).seen(length, 256, causal=causal)
+        return AttentionConfig.from_config(kind).seen(length, 256, causal=causal)
 
     assert seen("softmax", 1000) == 500 and seen("softmax", 1000, causal=False) == 1000
     for kind in ("local", "dilated", "linear", "random-features", "global", "union", "window"):

@@ -9,12 +9,12 @@ from weft.blocks import (
     LayerNorm,
     Layers,
     Mask,
+    PackedSequences,
     PositionConfig,
     PostNorm,
     PreNorm,
     TransformerLayer,
-    Unpadded,
-    bunches,
+    length_buckets,
 )
 from weft.errors import ShapeError, UnsupportedError
 
@@ -24,10 +24,10 @@ WHOLE = {"hierarchy", "channel"}  # kinds in which every token has seen every ot
 
 def stack(kind="softmax", residual=PreNorm, position="none"):
     torch.manual_seed(1)
-    where = PositionConfig.pick(position).build(width=16, heads=2, head_width=8, max_length=20).double()
+    where = PositionConfig.from_config(position).build(width=16, heads=2, head_width=8, max_length=20).double()
     layers = Layers(
         TransformerLayer(
-            attention=AttentionConfig.pick({"kind": kind, "heads": 2}).build(16, qk=where.qk),
+            attention=AttentionConfig.from_config({"kind": kind, "heads": 2}).build(16, qk=where.qk),
             attention_residual=residual(LayerNorm(16)),
             feed_forward=FeedForward(16, 32),
             feed_forward_residual=residual(LayerNorm(16)),
@@ -48,7 +48,7 @@ def alone(layers, where, texts, causal=False):
 
 
 def together(layers, where, texts, causal=False):
-    row = Unpadded.of(texts)
+    row = PackedSequences.of(texts)
     at, places = row.positions(torch.device("cpu")), torch.arange(row.longest)
     x = where.at_input(torch.cat(texts)[None], at)
     mask = Mask(causal=causal, bias=where.at_scores(places, places), unpadded=row)
@@ -60,9 +60,9 @@ def texts_of(lengths=LENGTHS):
     return [torch.randn(n, 16, dtype=torch.float64, requires_grad=True) for n in lengths]
 
 
-KINDS = [kind for kind in AttentionConfig.menu if kind != AttentionConfig.several]  # which has no module of its own
+KINDS = [kind for kind in AttentionConfig.registry if kind != AttentionConfig.several]  # which has no module of its own
 CASES = [
-    *(("softmax", PostNorm, position, causal) for position in PositionConfig.menu for causal in (False, True)),
+    *(("softmax", PostNorm, position, causal) for position in PositionConfig.registry for causal in (False, True)),
     *((kind, PreNorm, "none", causal) for kind in KINDS for causal in (False, True)),
 ]
 
@@ -111,7 +111,7 @@ def test_patterns_and_biases_speak_of_positions_in_a_text():
     layers, _ = stack()
     texts = texts_of()
     allow, bias = torch.rand(7, 7) < 0.6, torch.randn(1, 2, 7, 7, dtype=torch.float64)
-    row = Unpadded.of(texts)
+    row = PackedSequences.of(texts)
     states = row.split(layers(torch.cat(texts)[None], mask=Mask(allow=allow, bias=bias, unpadded=row)))
     for text, state in zip(texts, states, strict=True):
         n = len(text)
@@ -121,11 +121,11 @@ def test_patterns_and_biases_speak_of_positions_in_a_text():
 
 def test_what_cannot_be_is_refused():
     layers, _ = stack()
-    row, x = Unpadded((3, 2)), torch.randn(1, 5, 16, dtype=torch.float64)
+    row, x = PackedSequences((3, 2)), torch.randn(1, 5, 16, dtype=torch.float64)
     with pytest.raises(ShapeError, match="none empty"):
-        Unpadded((3, 0))
+        PackedSequences((3, 0))
     with pytest.raises(ShapeError, match="at least one text"):
-        Unpadded(())
+        PackedSequences(())
     with pytest.raises(ShapeError, match="keep and unpadded"):
         Mask(keep=torch.ones(1, 5, dtype=torch.bool), unpadded=row)
     with pytest.raises(ShapeError, match="1 rows of 4 tokens"):
@@ -140,11 +140,11 @@ def test_what_cannot_be_is_refused():
         layers[0].attention(x, x, mask=Mask(unpadded=row))
     heads = torch.randn(1, 2, 5, 8)
     with pytest.raises(UnsupportedError, match="a kind that cannot cut them"):
-        layers[0].attention.lookup(heads, heads, heads, Mask(unpadded=row))
+        layers[0].attention.core(heads, heads, heads, Mask(unpadded=row))
 
 
 def test_runs_are_neighbours_of_equal_length():
-    row = Unpadded(LENGTHS)
+    row = PackedSequences(LENGTHS)
     assert list(row.runs()) == [(0, 2, 3), (6, 1, 1), (7, 3, 7), (28, 1, 2)]
     assert (row.total, row.longest) == (30, 7)
     assert row.starts(torch.device("cpu")).tolist() == [0, 3, 6, 7, 14, 21, 28]
@@ -153,7 +153,7 @@ def test_runs_are_neighbours_of_equal_length():
 
 def test_bunches_hold_every_text_once_by_length():
     lengths = [5, 1, 9, 2, 2, 30, 5, 4]
-    found = bunches(lengths, 10)
-    assert sorted(n for bunch in found for n in bunch) == list(range(8))
-    assert [[lengths[n] for n in bunch] for bunch in found] == [[1, 2, 2, 4], [5, 5], [9], [30]]
-    assert bunches([], 10) == []
+    found = length_buckets(lengths, 10)
+    assert sorted(n for bucket in found for n in bucket) == list(range(8))
+    assert [[lengths[n] for n in bucket] for bucket in found] == [[1, 2, 2, 4], [5, 5], [9], [30]]
+    assert length_buckets([], 10) == []

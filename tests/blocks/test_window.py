@@ -1,4 +1,4 @@
-"""Window attention: against a plain loop, on rows and on pictures, shifted or not, and nothing from other windows."""
+"""Window attention: against a plain loop, on rows and on images, shifted or not, and nothing from other windows."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import weft
-from weft.blocks import CAUSAL, EVERYTHING, AttentionConfig, Mask, SoftmaxLookup
-from weft.blocks.attention import Grid, WindowConfig, WindowLookup
+from weft.blocks import CAUSAL, EVERYTHING, AttentionConfig, Mask, SoftmaxAttention
+from weft.blocks.attention import Grid, WindowAttention, WindowConfig
 from weft.blocks.cache import JointCache
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 
@@ -55,31 +55,31 @@ def test_both_roads_are_the_loop(grid, window, shift, causal):
     length = 11 if grid is None else grid.places
     q, k, v = tensors(length)
     expected = by_loop(q, k, v, own_window(grid, length, window, shift), lambda b, t, s: s <= t or not causal)
-    lookup, mask = WindowLookup(window=window, shift=shift), Mask(causal=causal, grid=grid)
+    core, mask = WindowAttention(window=window, shift=shift), Mask(causal=causal, grid=grid)
     spelled = replace(mask, allow=torch.ones(length, length, dtype=torch.bool))
-    for found in (lookup(q, k, v, mask), lookup(q, k, v, spelled), lookup.weights(q, k, mask) @ v):
+    for found in (core(q, k, v, mask), core(q, k, v, spelled), core.weights(q, k, mask) @ v):
         assert torch.allclose(found, expected, atol=1e-13, rtol=0)
 
 
 @pytest.mark.parametrize("grid", [Grid(5, 7), None], ids=str)
 def test_another_window_or_shift_is_another_result(grid):
     q, k, v = tensors(35)
-    results = [WindowLookup(window=w, shift=s)(q, k, v, Mask(grid=grid)) for w, s in SIZES]
+    results = [WindowAttention(window=w, shift=s)(q, k, v, Mask(grid=grid)) for w, s in SIZES]
     for i, one in enumerate(results):
         assert all((one - other).abs().max() > 0.1 for other in results[:i])
 
 
-def test_every_part_of_a_mask_holds_inside_the_windows_of_a_picture():
+def test_every_part_of_a_mask_holds_inside_the_windows_of_a_image():
     grid = Grid(4, 5)
     q, k, v = tensors(20)
     keep, allow, bias = torch.rand(2, 20) < 0.7, torch.rand(20, 20) < 0.8, torch.randn(20, 20, dtype=torch.float64)
     own = own_window(grid, 20, 3, 1)
-    lookup = WindowLookup(window=3, shift=1)
+    core = WindowAttention(window=3, shift=1)
     expected = by_loop(q, k, v, own, lambda b, t, s: keep[b, s] and allow[t, s])
-    assert torch.allclose(lookup(q, k, v, Mask(grid=grid, keep=keep, allow=allow)), expected, atol=1e-13)
+    assert torch.allclose(core(q, k, v, Mask(grid=grid, keep=keep, allow=allow)), expected, atol=1e-13)
     same = torch.tensor([[a == b for b in own] for a in own])
-    expected = SoftmaxLookup()(q, k, v, Mask(bias=bias.masked_fill(~same, -torch.inf)))
-    assert torch.allclose(lookup(q, k, v, Mask(grid=grid, bias=bias)), expected, atol=1e-13)
+    expected = SoftmaxAttention()(q, k, v, Mask(bias=bias.masked_fill(~same, -torch.inf)))
+    assert torch.allclose(core(q, k, v, Mask(grid=grid, bias=bias)), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("grid", [Grid(6, 5), None], ids=str)
@@ -94,36 +94,40 @@ def test_no_gradient_comes_from_another_window(grid):
 
 
 def test_the_first_and_the_last_column_do_not_meet():
-    """Swin rolls the picture round and masks; without the mask they would."""
+    """Swin rolls the image round and masks; without the mask they would."""
     own = own_window(Grid(4, 8), 32, 4, 2)
     assert own[0] != own[7] and own[0] == own[1] != own[2]
-    weights = WindowLookup(window=4, shift=2).weights(*tensors(32)[:2], Mask(grid=Grid(4, 8)))
+    weights = WindowAttention(window=4, shift=2).weights(*tensors(32)[:2], Mask(grid=Grid(4, 8)))
     assert (weights[..., 0, 7] == 0).all() and (weights[..., 0, 1] > 0).all()
 
 
 def test_a_window_of_one_is_oneself_and_a_large_one_is_full_attention():
     q, k, v = tensors(12)
     for mask in (EVERYTHING, Mask(grid=Grid(3, 4))):
-        assert torch.allclose(WindowLookup(window=1)(q, k, v, mask), v, atol=1e-14)
+        assert torch.allclose(WindowAttention(window=1)(q, k, v, mask), v, atol=1e-14)
         for window in (12, 40):
-            assert torch.allclose(WindowLookup(window=window)(q, k, v, mask), SoftmaxLookup()(q, k, v), atol=1e-13)
-    assert torch.allclose(weft.attention(q, k, v, kind="window", mask=CAUSAL), WindowLookup(window=7)(q, k, v, CAUSAL))
+            assert torch.allclose(
+                WindowAttention(window=window)(q, k, v, mask), SoftmaxAttention()(q, k, v), atol=1e-13
+            )
+    assert torch.allclose(
+        weft.attention(q, k, v, kind="window", mask=CAUSAL), WindowAttention(window=7)(q, k, v, CAUSAL)
+    )
 
 
 def test_a_window_much_larger_than_the_text_costs_the_text():
     q, k, v = tensors(3)
     for shift in (0, 2**30):
-        lookup = WindowLookup(window=2**31, shift=shift)
-        assert lookup._cut(EVERYTHING, 3).window == (1, 3)  # before anything of the other size is allocated
-        assert torch.allclose(lookup(q, k, v), SoftmaxLookup()(q, k, v), atol=1e-13)
+        core = WindowAttention(window=2**31, shift=shift)
+        assert core._cut(EVERYTHING, 3).window == (1, 3)  # before anything of the other size is allocated
+        assert torch.allclose(core(q, k, v), SoftmaxAttention()(q, k, v), atol=1e-13)
 
 
-def test_rows_are_not_pictures():
+def test_rows_are_not_images():
     """A negative control: without the grid, the same tokens are cut elsewhere."""
     q, k, v = tensors(36)
-    lookup = WindowLookup(window=3)
-    assert (lookup(q, k, v, Mask(grid=Grid(6, 6))) - lookup(q, k, v)).abs().max() > 0.1
-    assert (lookup(q, k, v, Mask(grid=Grid(4, 9))) - lookup(q, k, v, Mask(grid=Grid(6, 6)))).abs().max() > 0.1
+    core = WindowAttention(window=3)
+    assert (core(q, k, v, Mask(grid=Grid(6, 6))) - core(q, k, v)).abs().max() > 0.1
+    assert (core(q, k, v, Mask(grid=Grid(4, 9))) - core(q, k, v, Mask(grid=Grid(6, 6)))).abs().max() > 0.1
 
 
 def test_every_second_layer_crosses_the_borders():
@@ -132,8 +136,8 @@ def test_every_second_layer_crosses_the_borders():
     assert config.for_layer(0) is config
     assert [WindowConfig(window=6, shift=4).for_layer(n).shift for n in range(2)] == [4, 1]
     assert [WindowConfig(window=6, alternate=False).for_layer(n).shift for n in range(2)] == [0, 0]
-    for kind in set(AttentionConfig.menu) - {AttentionConfig.several}:
-        assert AttentionConfig.pick(kind).for_layer(0) == AttentionConfig.pick(kind)
+    for kind in set(AttentionConfig.registry) - {AttentionConfig.several}:
+        assert AttentionConfig.from_config(kind).for_layer(0) == AttentionConfig.from_config(kind)
     x = torch.randn(1, 12, 8, dtype=torch.float64, requires_grad=True)
     layers = [config.for_layer(n).build(8).double() for n in range(2)]
     for stack, reached in ((layers[:1] * 2, 6), (layers, 12)):
@@ -146,9 +150,9 @@ def test_every_second_layer_crosses_the_borders():
 
 def test_dropout_acts_in_training_alone():
     q, k, v = tensors(12)
-    lookup = WindowLookup(window=4, dropout=0.5)
-    assert not torch.equal(lookup.train()(q, k, v), lookup(q, k, v))
-    assert torch.equal(lookup.eval()(q, k, v), WindowLookup(window=4)(q, k, v))
+    core = WindowAttention(window=4, dropout=0.5)
+    assert not torch.equal(core.train()(q, k, v), core(q, k, v))
+    assert torch.equal(core.eval()(q, k, v), WindowAttention(window=4)(q, k, v))
 
 
 def test_a_grid_forbids_nothing_and_stays():
@@ -158,19 +162,19 @@ def test_a_grid_forbids_nothing_and_stays():
     assert mask.allowed(6, 6, torch.device("cpu")) is None
     assert repr(mask) == "Mask(Grid(rows=2, columns=3))"
     q, k, v = tensors(6)
-    assert torch.equal(SoftmaxLookup()(q, k, v, mask), SoftmaxLookup()(q, k, v))
+    assert torch.equal(SoftmaxAttention()(q, k, v, mask), SoftmaxAttention()(q, k, v))
 
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(ConfigError, match="shift = 7\nexpected less than the window of 7"):
         WindowConfig(shift=7)
-    lookup, module = WindowLookup(window=3), WindowConfig(window=3).build(8)
+    core, module = WindowAttention(window=3), WindowConfig(window=3).build(8)
     for mask in (Mask(grid=Grid(2, 3)), Mask(grid=Grid(2, 3), keep=torch.ones(2, 7, dtype=torch.bool))):
         with pytest.raises(ShapeError, match="7 tokens\nexpected 6"):
-            lookup(*tensors(7), mask)
+            core(*tensors(7), mask)
     with pytest.raises(UnsupportedError, match="5 queries for 4 keys"):
-        lookup(*tensors(5, 4))
-    with pytest.raises(UnsupportedError, match="a memory for WindowLookup"):
+        core(*tensors(5, 4))
+    with pytest.raises(UnsupportedError, match="a memory for WindowAttention"):
         module(torch.randn(1, 4, 8), torch.randn(1, 4, 8))
-    with pytest.raises(UnsupportedError, match="a memory for WindowLookup"):
+    with pytest.raises(UnsupportedError, match="a memory for WindowAttention"):
         module.remember(torch.randn(1, 4, 8), JointCache())

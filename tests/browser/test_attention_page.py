@@ -10,7 +10,7 @@ from weft.pages import page
 from weft.report import attention_page, attention_section
 
 ROOT = "document.querySelector('section.attention')"
-VIEWS = ["text", "pairs", "picture", "stages", "hostile", "chapter"]
+VIEWS = ["text", "pairs", "image", "stages", "hostile", "chapter"]
 
 
 def opened(browser, view, **more):
@@ -30,7 +30,7 @@ def state(browser):
 
 
 def told(browser):
-    """The table behind the picture: label, position, weight."""
+    """The table behind the image: label, position, weight."""
     rows = browser.run(
         f"return [...{ROOT}.querySelectorAll('tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
     )
@@ -48,7 +48,7 @@ def test_nothing_is_wrong_with_it(browser, name, dark):
     assert (int(ground[4:-1].split(",")[0]) < 100) == dark
 
 
-@pytest.mark.parametrize("name", ["text", "picture", "stages"])
+@pytest.mark.parametrize("name", ["text", "image", "stages"])
 def test_a_narrow_window_is_enough(browser, name):
     opened(browser, getattr(views, name)(), width=640).check()
 
@@ -190,10 +190,10 @@ def test_arrows_choose_heads_tokens_and_parts(browser):
     assert_told(browser, view.maps[5].weights.mean(0)[:, 11], view.maps[5].asking.labels, largest=2)
 
 
-def test_places_of_a_picture_are_chosen_by_arrows_and_by_mouse(browser):
+def test_places_of_a_image_are_chosen_by_arrows_and_by_mouse(browser):
     from selenium.webdriver import ActionChains
 
-    opened(browser, views.picture())
+    opened(browser, views.image())
     assert state(browser)[4:] == ("asking", 0)
     frame = browser.driver.find_element("css selector", ".frame")
     browser.run("arguments[0].focus()", frame)
@@ -202,17 +202,17 @@ def test_places_of_a_picture_are_chosen_by_arrows_and_by_mouse(browser):
     browser.press("ARROW_DOWN", "ARROW_RIGHT")
     assert state(browser)[4:] == ("asking", 1 + 14 + 1)
     assert "row 2, column 2" in browser.run(f"return {ROOT}.querySelector('[aria-live]').textContent")
-    view = views.picture()
+    view = views.image()
     assert_told(browser, view.maps[0].weights[0, 16], view.maps[0].asking.labels)
     canvas = browser.driver.find_element("css selector", ".frame canvas")
     ActionChains(browser.driver).move_to_element_with_offset(canvas, 12, 12).perform()  # right below its middle
     assert state(browser)[4:] == ("asking", 1 + 7 * 14 + 7)
 
 
-@pytest.mark.parametrize("name", ["stages", "picture"])
-def test_the_map_lies_over_the_picture(browser, name):
-    view = views.stages() if name == "stages" else views.picture(rows=8)
-    view.picture[:] = 90
+@pytest.mark.parametrize("name", ["stages", "image"])
+def test_the_map_lies_over_the_image(browser, name):
+    view = views.stages() if name == "stages" else views.image(rows=8)
+    view.image[:] = 90
     opened(browser, view)
     warm = """
       const canvas = ROOT.querySelector('.frame canvas'), pen = canvas.getContext('2d');
@@ -240,7 +240,7 @@ def test_layers_of_different_sizes(browser):
 
 
 def test_several_on_one_page(browser):
-    sections = [attention_section(view, f"s{n}", level=3) for n, view in enumerate((views.text(), views.picture()))]
+    sections = [attention_section(view, f"s{n}", level=3) for n, view in enumerate((views.text(), views.image()))]
     body = "<h2>Examples</h2>" + "".join(section.html for section in sections)
     one = sections[0]
     browser.open(page("Both", body, style=one.style * 2, script=one.script + one.script))

@@ -13,12 +13,12 @@ from safetensors.torch import load_file, save_file
 import weft
 from weft.checkpoints.hugging_face import WANTED, HuggingFaceFolder, fetch, is_remote_name, write_folder
 from weft.errors import DataError, UnsupportedError, WeftError
-from weft.models import GPTConfig, Layout, preset
-from weft.tasks.transfer import import_model
+from weft.exchange.transfer import import_model
+from weft.models import Converter, GPTConfig, preset
 from weft.text import TokenizerConfig
 
 GPT2 = preset("gpt2")[1] | {"width": 8, "depth": 2, "max_length": 12, "attention": {"kind": "softmax", "heads": 2}}
-TOKENIZER = TokenizerConfig.pick("bytes").train([])
+TOKENIZER = TokenizerConfig.from_config("bytes").train([])
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def folder(tmp_path):
     config = GPTConfig(**GPT2 | {"vocab_size": 257})
     path = tmp_path / "hf"
     path.mkdir()
-    write_folder(path, Layout.menu["gpt2"], config, dict(config.build().named_parameters()), TOKENIZER)
+    write_folder(path, Converter.registry["gpt2"], config, dict(config.build().named_parameters()), TOKENIZER)
     return path
 
 
@@ -57,10 +57,10 @@ def refused(folder, words, error=WeftError):
 
 def test_a_sound_folder_is_read(folder, tmp_path):
     made = import_model(folder, tmp_path / "run")
-    assert made["layout"] == "gpt2" and made["tokenizer"] == "bytes" and made["notes"] == []
+    assert made["converter"] == "gpt2" and made["tokenizer"] == "bytes" and made["notes"] == []
     assert weft.load(folder).model(torch.zeros(1, 3, dtype=torch.long)).shape == (1, 3, 257)
     run = weft.load(tmp_path / "run")
-    assert run.origin["layout"] == "gpt2" and run.origin["source"] == str(folder)
+    assert run.origin["converter"] == "gpt2" and run.origin["source"] == str(folder)
     assert run.model.head.weight is run.model.tokens.weight
 
 
@@ -134,7 +134,7 @@ LLAMA = {
         ("llama", {"num_key_value_heads": 3}, "2 heads with 3 kv_heads"),
         ("llama", {"head_dim": 3}, "an even head width"),
         ("llama", {"hidden_act": "mish"}, "hidden_act = 'mish'"),
-        ("llama", {"hidden_size": 9}, "9 features in 2 heads"),
+        ("llama", {"hidden_size": 9}, "width 9 with 2 heads"),
         ("qwen3", {"use_sliding_window": True}, "use_sliding_window"),
         ("qwen3", {"layer_types": ["sliding_attention"]}, "layer_types"),
         ("qwen3", {"rms_norm_eps": 1e-5}, "rms_norm_eps"),
@@ -260,7 +260,7 @@ def test_hostile_tokenizers(text, folder):
 
 
 def test_a_tokenizer_that_is_too_large_for_the_model(folder):
-    TokenizerConfig.pick("characters").train(["abc"]).save(folder / "tokenizer.json")
+    TokenizerConfig.from_config("characters").train(["abc"]).save(folder / "tokenizer.json")
     refused(folder, "tokenizer.json has 260 tokens, the model in")
 
 
@@ -381,10 +381,10 @@ def test_an_imported_run_says_what_it_cannot(folder, tmp_path):
 def test_a_run_shows_itself(folder, tmp_path):
     import_model(folder, tmp_path / "run")
     run = weft.load(tmp_path / "run")
-    assert repr(run) == f"Run({str(tmp_path / 'run')!r})"
+    assert repr(run).startswith(f"Run({str(tmp_path / 'run')!r}: ")
     shown = run._repr_html_()
     assert "<td>gpt, 2 layers of width 8</td>" in shown and "257" in shown and str(folder) in shown
-    change(tmp_path / "run" / "config.json", origin={"layout": "gpt2", "source": "<script>alert(1)</script>"})
+    change(tmp_path / "run" / "config.json", origin={"converter": "gpt2", "source": "<script>alert(1)</script>"})
     shown = weft.load(tmp_path / "run")._repr_html_()
     assert "<script>" not in shown and "&lt;script&gt;" in shown
     change(tmp_path / "run" / "config.json", model={"kind": "<b>"})

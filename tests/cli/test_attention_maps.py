@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import table_setup
-from looking_setup import picture_of, run_of
+from attention_view_setup import image_of, run_of
 from training_setup import here
 from weft.analysis.view import AttentionView, MapView, Side
 from weft.cli.attention_text import SHADES, drawn
@@ -26,7 +26,7 @@ def typed(desk, tmp_path):
     def type_(name, *words, check=True):
         given = GIVEN.get(name, "a text") if words and words[0] == "GIVEN" else None
         if words and words[0] == "GIVEN":
-            words = (given or str(picture_of(desk)), *words[1:])
+            words = (given or str(image_of(desk)), *words[1:])
         return here("attention", str(run_of(desk, name)), *words, cwd=tmp_path, check=check)
 
     return type_
@@ -86,7 +86,7 @@ def test_pairs_and_targets(typed):
     assert told["facts"]["writes"] == "house (given)"
 
 
-def test_pictures_have_a_grid(typed):
+def test_images_have_a_grid(typed):
     told = json.loads(typed("davit", "GIVEN", "--json").stdout)
     assert [one["part"] for one in told["maps"]][:2] == ["stage 1, windows", "stage 1, channels"]
     assert told["maps"][0]["grid"] == [6, 6] and told["maps"][1]["grid"] is None
@@ -101,9 +101,9 @@ def test_in_letters(typed, monkeypatch, tmp_path, name, columns):
     assert "layer 1, head 1" in " ".join(out.split()) and not list(tmp_path.iterdir())
 
 
-def view_of(weights):
+def view_of(weights, promise="sums to one"):
     rows, columns = (tuple(f"{side}{n}" for n in range(size)) for side, size in zip("qk", weights.shape, strict=True))
-    return AttentionView("x", "gpt", (MapView("m", "layers", weights[None], Side(rows), Side(columns)),))
+    return AttentionView("x", "gpt", (MapView("m", "layers", weights[None], Side(rows), Side(columns), promise),))
 
 
 def test_shades_follow_the_weights(monkeypatch):
@@ -131,7 +131,7 @@ def test_a_long_map_is_told_with_fewer_places(monkeypatch):
         ("writer", [""], 1, "an empty text"),
         ("writer", ["a", "b"], 1, "a pair of texts for a gpt"),
         ("writer", ["a", "--target", "b"], 1, "a target for a gpt"),
-        ("writer", ["PICTURE"], 1, "a picture, for a gpt"),
+        ("writer", ["IMAGE"], 1, "an image, for a gpt"),
         ("vit-class", ["a text"], 1, "reads no text"),
         ("vit-class", ["BOOK"], 1, "book.txt"),
         ("writer", ["a", "--layer", "99"], 2, "layer 99"),
@@ -146,7 +146,7 @@ def test_a_long_map_is_told_with_fewer_places(monkeypatch):
     ],
 )
 def test_mistakes_are_answered(typed, desk, tmp_path, name, words, code, said):
-    stands_for = {"PICTURE": str(picture_of(desk)), "BOOK": str(desk.path / "book.txt")}
+    stands_for = {"IMAGE": str(image_of(desk)), "BOOK": str(desk.path / "book.txt")}
     result = typed(name, *(stands_for.get(word, word) for word in words), check=False)
     assert result.returncode == code and said in result.stderr
     assert not result.stdout and 1 <= len(result.stderr.splitlines()) <= 3

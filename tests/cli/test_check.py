@@ -11,9 +11,10 @@ import pytest
 from training_setup import WORDS, text, weft
 from weft.cli.check import describe
 from weft.errors import DataError
-from weft.tasks import overlap, text_check
-from weft.tasks.overlap import LineSample
-from weft.tasks.text_check import check_text
+from weft.tasks.generate import check as text_check
+from weft.tasks.generate import overlap
+from weft.tasks.generate.check import check_text
+from weft.tasks.generate.overlap import LineSample
 
 
 def sentence(rng):
@@ -91,7 +92,7 @@ def test_several_files_end_their_lines_and_add_a_token(tmp_path):
     source = read_source(DataConfig(train=(str(tmp_path),)))
     for kind, tokens in found.tokens.items():
         fields = {"kind": kind} | ({"vocab_size": 512} if kind == "bpe" else {})
-        tokenizer = TokenizerConfig.pick(fields).train(source.train.pieces())
+        tokenizer = TokenizerConfig.from_config(fields).train(source.train.pieces())
         assert len(tokenise(source.train, tokenizer, None)) == tokens, kind
 
 
@@ -178,7 +179,7 @@ def test_in_words(tmp_path, columns):
         (["check", "empty.txt"], 1, "empty.txt is empty"),
         (["check", "blank.txt"], 1, "nothing but spaces"),
         (["check", "latin.txt"], 1, "not valid UTF-8"),
-        (["check", "picture.txt"], 1, "PNG"),
+        (["check", "image.txt"], 1, "PNG"),
         (["check", "book.txt", "--validation", "none.txt"], 1, "none.txt does not exist"),
         (["check", "folder"], 1, "no text in it"),
         (["chek", "book.txt"], 2, "Did you mean 'check'?"),
@@ -189,7 +190,7 @@ def test_mistakes_are_answered_in_three_lines(tmp_path, words, code, answer):
     write(tmp_path / "empty.txt", "")
     write(tmp_path / "blank.txt", " \n \n")
     (tmp_path / "latin.txt").write_bytes("schön ".encode("latin-1") * 99)
-    (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
+    (tmp_path / "image.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
     (tmp_path / "folder").mkdir()
     result = weft(*words, cwd=tmp_path, check=False)
     assert result.returncode == code, result.stderr

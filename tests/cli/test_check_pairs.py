@@ -4,15 +4,13 @@ import gzip
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from real_data import DATA, needs_data
 from table_setup import reversals, write_pairs_table, write_parallel, write_table
 from training_setup import here
 from weft.cli.several import repeated
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def words(result):
@@ -123,7 +121,7 @@ def test_piped_there_are_no_control_codes_and_no_long_lines(desk, width, monkeyp
         ("translate train.csv --test label.csv", 1, "label.csv has no column 'source', which train.csv has"),
         ("translate few.csv", 1, "3 pairs in few.csv"),
         ("translate wide.en train.de", 1, "looks like UTF-16LE"),
-        ("translate picture.en train.de", 1, "PNG"),
+        ("translate image.en train.de", 1, "PNG"),
         ("embed train.csv", 1, "does not exist yet"),
     ],
 )
@@ -133,7 +131,7 @@ def test_mistakes_are_answered_in_three_lines(desk, line, code, answer):
     write_table(desk / "label.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(reversals())])
     (desk / "book.txt").write_text("A text of its own, as long as it needs to be. " * 9)
     (desk / "wide.en").write_bytes("some words\nand more\n".encode("utf-16-le"))
-    (desk / "picture.en").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
+    (desk / "image.en").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
     (desk / "folder").mkdir()
     told = here("check", *line.split(), cwd=desk, check=False)
     assert told.returncode == code, told.stderr
@@ -179,7 +177,7 @@ def test_options_with_several_files(line, meant):
     assert " ".join(repeated(line.split(), VALUED)) == meant
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public data sets are not here")
+@needs_data("multi30k")
 def test_public_data():
     raw = DATA / "multi30k" / "raw"
     shown = words(

@@ -4,13 +4,12 @@ import gzip
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from real_data import DATA, needs_data
 from training_setup import here, weft
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TEXTS = [f"{mood} film number {n}, with a plot" for n in range(60) for mood in ("a good", "a bad")]
 
 
@@ -166,7 +165,7 @@ def test_the_task_may_be_said_first(desk):
         ("ragged.csv", 1, "are broken: line 3 has 3 cells where 2 belong"),
         ("unlabelled.csv", 1, "have no 'label': lines 3, 5, 7, …"),
         ("classify folder", 1, "is a folder"),
-        ("picture.csv", 1, "PNG"),
+        ("image.csv", 1, "PNG"),
         ("one.csv", 1, "every row has the label 'positive'"),
         ("train.csv --test one.csv --validation case.csv", 1, "'Positive' (line 2)"),
         ("classify texts.csv", 1, "looks like a label"),
@@ -184,7 +183,7 @@ def test_mistakes_are_answered_in_three_lines(desk, line, code, answer):
     (desk / "empty.csv").write_text("")
     (desk / "book.txt").write_text("A text of its own, as long as it needs to be. " * 9)
     (desk / "folder").mkdir()
-    (desk / "picture.csv").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
+    (desk / "image.csv").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
     told = here("check", *line.split(), cwd=desk, check=False)
     assert told.returncode == code, told.stderr
     assert answer in told.stderr
@@ -215,7 +214,7 @@ def test_checking_a_table_does_not_import_torch(desk):
     assert told.stdout.splitlines()[-1] == "False"
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public data sets are not here")
+@needs_data("sst2", "mrpc", "sick")
 @pytest.mark.parametrize(
     ("line", "parts"),
     [

@@ -9,7 +9,7 @@ import torch
 import weft as package
 from table_setup import hugging_face_folder, told, typed
 from training_setup import here
-from weft.tasks.embedding import Embedder, cosines
+from weft.tasks.embed.text_encoder import Embedder, cosines
 
 TEXTS = ["the cat sat", "a dog ran under the tree and then slowly", "", "birds"]
 KINDS = ["masked", "single", "writer"]
@@ -64,7 +64,7 @@ def test_long_texts_are_read_in_windows_and_all_of_them_count(desk, kind):
     pieces = list(embedder._pieces(ids))
     assert len(pieces) > 3 and max(map(len, pieces)) == embedder.length
     with torch.inference_mode():
-        states = [embedder._states([piece])[0] for piece in pieces]
+        states = [run.model.text_states([piece])[0] for piece in pieces]
     marks = 0 if kind == "writer" else 1
     inner = torch.cat([rows[marks : len(rows) - marks] for rows in states])
     assert len(inner) == len(ids)

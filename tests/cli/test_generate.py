@@ -6,7 +6,7 @@ import pytest
 
 import weft as package
 from training_setup import here, text, train_words
-from weft.tasks.writing import copied_share
+from weft.tasks.generate.statistics import copied_share
 from weft.text import Corpus
 
 

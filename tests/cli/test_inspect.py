@@ -7,8 +7,7 @@ import pytest
 
 from table_setup import write_pairs_table
 from training_setup import here, text, train_words
-from weft.models import ModelConfig, layout_for, preset
-from weft.models.presets import FAMILIES
+from weft.models import ModelConfig, converter_for, preset
 
 QUICK = ("--set", "model.width=32", "--set", "model.depth=1", "--length", "16", "--batch", "2")
 
@@ -34,7 +33,7 @@ def test_one_object(tmp_path):
 
 
 QUICK_ONES = ("lstm", "vit", "bag-of-words", "cbow", "5gram", "seq2seq")
-OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name not in QUICK_ONES]
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ModelConfig.registry if name not in QUICK_ONES]
 
 
 @pytest.mark.parametrize("family", [*QUICK_ONES, *OTHERS])
@@ -94,7 +93,7 @@ def test_how_it_is_trained_counts(tmp_path):
 
 
 def test_texts_of_a_run_that_translates(tmp_path):
-    """Its training counts bunches of so many tokens; here all is told in texts."""
+    """Its training counts length_buckets of so many tokens; here all is told in texts."""
     write_pairs_table(tmp_path / "pairs.tsv", 60)
     sizes = ("model.width=16", "model.depth=1", "model.max_length=24", "objective.batch_tokens=960", "training.batch=4")
     words = [word for size in (*sizes, "training.micro_batch=2") for word in ("--set", size)]
@@ -108,7 +107,7 @@ def test_texts_of_a_run_that_translates(tmp_path):
 def test_what_does_not_fit(tmp_path, monkeypatch):
     monkeypatch.setattr("weft.tasks.environment.memory_free", lambda _: 3e7)
     monkeypatch.setattr("weft.tasks.environment.memory_in_use", lambda: 0)
-    monkeypatch.setattr("weft.tasks.inspected.process_memory", lambda _: 0)
+    monkeypatch.setattr("weft.tasks.inspection.process_memory", lambda _: 0)
     words = ("gpt", "--set", "model.width=32", "--set", "model.depth=1", "--length", "64", "--batch", "64")
     told = found(*words, "--curves", cwd=tmp_path)
     small = told["memory"]["fitting_batch"]
@@ -126,11 +125,11 @@ def test_a_hugging_face_folder(tmp_path):
 
     family, fields = preset("bert-base")
     small = {"width": 16, "depth": 1, "attention.heads": 2, "vocab_size": 40, "max_length": 24}
-    config = ModelConfig.pick({"kind": family, **fields}).override(small)
+    config = ModelConfig.from_config({"kind": family, **fields}).override(small)
     (tmp_path / "hf").mkdir()
     write_folder(
         tmp_path / "hf",
-        layout_for(config),
+        converter_for(config),
         config,
         {name: p.detach() for name, p in config.build().named_parameters()},
         None,
@@ -196,7 +195,7 @@ def test_a_model_that_fits_nowhere_is_not_measured(tmp_path):
     assert "It does not fit, at any batch" in here("inspect", *words, cwd=tmp_path).stdout
 
 
-def test_curves_as_a_picture(tmp_path, monkeypatch):
+def test_curves_as_a_image(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     here("inspect", "gpt", *QUICK, "--out", "cost.svg", cwd=tmp_path)
     assert (tmp_path / "cost.svg").read_text().lstrip().startswith("<?xml")

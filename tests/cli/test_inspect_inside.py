@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from picture_setup import picture_words, write_folder
+from image_setup import image_words, write_folder
 from table_setup import sets, told
 from training_setup import here, text, train_words
 
@@ -85,12 +85,12 @@ def test_reach_of_models_without_attention(place):
         (["convnext", "--length", "18"], [9, 9], 4 * 9 + 4),
     ],
 )
-def test_the_middle_of_a_picture_is_its_middle(place, words, grid, middle):
+def test_the_middle_of_a_image_is_its_middle(place, words, grid, middle):
     found = told_by(place, *words, "--reach")["reach"]
     assert (found["grid"], found["position"], found["agrees"]) == (grid, middle, True)
 
 
-def test_a_wide_picture_on_a_narrow_terminal(place, monkeypatch):
+def test_a_wide_image_on_a_narrow_terminal(place, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     small = sets("model.widths=16", "model.depths=1", "model.groups=4")
     shown = here("inspect", "resnet", *small, "--length", "96", "--reach", cwd=place).stdout
@@ -117,7 +117,7 @@ def test_flow_of_a_run(place):
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
-def test_pictures(place, ending):
+def test_images(place, ending):
     pytest.importorskip("matplotlib")
     name = f"inside.{ending}"
     here("inspect", "run", "--health", "--reach", "7", "--flow", "--out", name, cwd=place)
@@ -126,16 +126,16 @@ def test_pictures(place, ending):
     assert again.returncode == 1 and "there already" in again.stderr
 
 
-def test_a_model_of_pictures(tmp_path):
-    write_folder(tmp_path / "pictures")
-    here(*picture_words("pictures", "looks", 2), cwd=tmp_path)
+def test_a_model_of_images(tmp_path):
+    write_folder(tmp_path / "images")
+    here(*image_words("images", "looks", 2), cwd=tmp_path)
     found = told_by(tmp_path, "looks", "--reach", "--flow", "--health")
     assert found["reach"]["grid"] == [3, 3] and found["reach"]["position"] == 4
     assert found["health"]["layers"][0]["unit"] == "place" and "distance" not in found["flow"]
     shown = here("inspect", "looks", "--reach", cwd=tmp_path).stdout
     assert "  ###\n  #o#\n  ###\n" in shown
     here("inspect", "looks", "--reach", "--out", "reach.png", cwd=tmp_path)
-    given = next((tmp_path / "pictures").rglob("*.png"))
+    given = next((tmp_path / "images").rglob("*.png"))
     assert told_by(tmp_path, "looks", "--health", str(given))["health"]["layers"]
 
 

@@ -56,7 +56,7 @@ def test_a_claim_in_full(tmp_path):
     assert out.index("T13  Attention") < out.index("T7  DaViT") and max(map(len, out.splitlines())) <= 80
     assert "document 000, problem 12.9" in out and "the document predicts 33,554,432, measured 33,554,432" in out
     assert "the document predicts 1, right is 0.28" in out and out.count("Verdict: document is wrong") == 2
-    assert "A token's weight for itself" in out and " |" in out and "+---" in out  # the picture
+    assert "A token's weight for itself" in out and " |" in out and "+---" in out  # the image
 
 
 def test_json_is_the_contract(tmp_path):

@@ -21,7 +21,7 @@ def desk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("desk")
     (folder / "book.txt").write_text(text(3000))
     (folder / "run").mkdir()
-    config = TokenizerConfig.pick({"kind": "bpe", "vocab_size": 400})
+    config = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400})
     config.train([text(3000)]).save(folder / "run" / "tokenizer.json")
     return folder
 
@@ -64,7 +64,7 @@ def test_json_has_everything(desk):
     assert row["tokens"] == 4 + 4 + 2 and row["unseen"] == 4 / 10 and row["gives_text_back"] is True
     assert row["embedding_parameters"] == row["vocab_size"] * 8
     assert b"".join(bytes.fromhex(token["bytes"]) for token in row["cuts"][0]).decode() == "The 🎉"
-    tokenizer = TokenizerConfig.pick("characters").train([text(3000)])
+    tokenizer = TokenizerConfig.from_config("characters").train([text(3000)])
     assert [token["id"] for token in row["cuts"][0]] == tokenizer.encode("The 🎉").tolist()
 
 
@@ -175,7 +175,7 @@ def test_merges_that_a_sentence_teaches(desk):
 def test_merges_of_a_run(desk):
     found = told("--replay", PETER, "--run", "run", cwd=desk)
     assert found["tokenizer"] == "run"
-    tokenizer = TokenizerConfig.pick({"kind": "bpe", "vocab_size": 400}).train([text(3000)])
+    tokenizer = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([text(3000)])
     assert found["ids"] == tokenizer.encode(PETER).tolist()
     assert told("--replay", PETER, "--train", "book.txt", "--vocab-size", "400", cwd=desk)["ids"] == found["ids"]
     out = here("tokens", "--replay", PETER, "--run", "run", cwd=desk).stdout

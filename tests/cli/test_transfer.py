@@ -11,12 +11,12 @@ import torch
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.hugging_face import write_folder
 from weft.cli.main import main
-from weft.models import BERTConfig, GPTConfig, TransformerConfig, layout_for, preset
+from weft.models import BERTConfig, GPTConfig, TransformerConfig, converter_for, preset
 from weft.text import TokenizerConfig
 
 
 def a_run(path, **fields):
-    tokenizer = TokenizerConfig.pick("characters").train(["the cat sat on the mat"])
+    tokenizer = TokenizerConfig.from_config("characters").train(["the cat sat on the mat"])
     config = GPTConfig(vocab_size=tokenizer.vocab_size, width=16, depth=1, max_length=12, **fields)
     model = config.build()
     torch.nn.init.normal_(model.head.weight)
@@ -73,14 +73,14 @@ def test_there_and_back(weft, alone, tmp_path):
 
 
 def test_a_model_that_translates_there_and_back(weft, alone, tmp_path):
-    tokenizer = TokenizerConfig.pick("characters").train(["the cat sat on the mat"])
+    tokenizer = TokenizerConfig.from_config("characters").train(["the cat sat on the mat"])
     sizes = {"vocab_size": tokenizer.vocab_size, "start": tokenizer.end, "width": 16, "depth": 1, "max_length": 24}
     fields = preset("transformer-base")[1] | sizes | {"attention": {"kind": "softmax", "heads": 2}}
     config = TransformerConfig(**fields)
     run = RunDirectory.create(tmp_path / "run")
     tokenizer.save(run.tokenizer_file)
     run.write_model(dict(config.build().named_parameters()))
-    run.write_config({"task": "translate", "model": config.to_dict(), "origin": {"layout": "marian", "source": "a"}})
+    run.write_config({"task": "translate", "model": config.to_dict(), "origin": {"converter": "marian", "source": "a"}})
     code, out, err = weft("export", "run", "hf")
     assert code == 0 and err == "" and "as MarianMTModel." in out and "AutoModelForSeq2SeqLM" in out
     code, out, _ = weft("import", "hf", "--out", "again")
@@ -92,11 +92,11 @@ def test_a_model_that_translates_there_and_back(weft, alone, tmp_path):
 
 def a_bert(path, head):
     """A Hugging Face folder with BERT's parts and a WordPiece tokenizer, by our own writer."""
-    tokenizer = TokenizerConfig.pick("wordpiece").train(["the cat sat on the mat. " * 5])
+    tokenizer = TokenizerConfig.from_config("wordpiece").train(["the cat sat on the mat. " * 5])
     fields = preset("bert-base")[1] | {"vocab_size": tokenizer.vocab_size, "width": 16, "depth": 1, "max_length": 24}
     config = BERTConfig(**fields | {"attention": {"kind": "softmax", "heads": 2}, "head": head})
     path.mkdir()
-    write_folder(path, layout_for(config), config, dict(config.build().named_parameters()), tokenizer)
+    write_folder(path, converter_for(config), config, dict(config.build().named_parameters()), tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_bert_there_and_back(head, task, name, auto, weft, alone, tmp_path):
         (["export", "run", "empty/hf", "--to", "onnx"], 2, "--to onnx"),
         (["export", "run", "stranger"], 1, "stranger is there already"),
         (["export", "nowhere", "new"], 1, "there is no run nowhere"),
-        (["export", "odd", "new"], 1, "no layout of Hugging Face can say this model"),
+        (["export", "odd", "new"], 1, "no converter of Hugging Face can say this model"),
     ],
 )
 def test_mistakes(words, code, answer, weft, alone, tmp_path):

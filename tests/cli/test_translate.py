@@ -10,9 +10,9 @@ import pytest
 import weft as package
 from table_setup import reversals, told, typed
 from weft.cli.translate import _lines
-from weft.tasks.alignment import aligned
-from weft.tasks.encoded_pairs import Spellers
-from weft.tasks.translating import Translation
+from weft.tasks.translate.alignment import aligned
+from weft.tasks.translate.encoded_pairs import TokenizerPair
+from weft.tasks.translate.translator import Translation
 
 TEXT = "the film was a story of it"
 TEXTS = [source for source, _ in reversals(7, seed=8)]
@@ -173,9 +173,9 @@ def test_a_source_without_tokens_is_aligned_with_nothing(desk):
     """A stranger's tokenizer may find none in a text; all that was looked at then is its end."""
     run = package.load(desk.run("translator"))
     ids = run.tokenizer.encode(TEXT).astype(np.int64)
-    spellers = Spellers(run.tokenizer, run.tokenizer)
-    assert list(aligned(spellers, "", ids, np.ones((len(ids), 1)))) == []
-    assert len(list(aligned(spellers, "x", ids, np.ones((len(ids), 2)) / 2))) == len(TEXT.split())
+    tokenizers = TokenizerPair(run.tokenizer, run.tokenizer)
+    assert list(aligned(tokenizers, "", ids, np.ones((len(ids), 1)))) == []
+    assert len(list(aligned(tokenizers, "x", ids, np.ones((len(ids), 2)) / 2))) == len(TEXT.split())
 
 
 def test_alignment_of_a_source_that_is_cut(desk):
@@ -262,7 +262,7 @@ def test_what_is_no_text_leaves_no_empty_file(desk, tmp_path):
 def test_a_text_is_given_once_with_its_best_score(desk, monkeypatch):
     """Sub-words can spell a text in several ways, and each is a find of its own."""
     from weft.generation.search import Hypothesis
-    from weft.tasks import translating
+    from weft.tasks.translate import translator as translating
 
     run = package.load(desk.run("translator"))
     one, two = (run.tokenizer.encode(text).tolist() for text in ("the film", "a house"))

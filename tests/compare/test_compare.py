@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from compare_setup import CHANGES, TOO_FAST, asked, config, here, run
-from picture_setup import write_folder
+from image_setup import write_folder
 from table_setup import PAIR_SIZES, write_pairs_table, write_reviews
 from training_setup import digest, text
 from weft.compare import session
@@ -54,9 +54,9 @@ def test_sizes_are_planned_once_on_a_machine_whose_speed_changes(folder, monkeyp
 
 
 def width_of(request):
-    from weft.tasks.flow import prepare_task
+    from weft.tasks.experiment import Experiment
 
-    return prepare_task(request, silent)[0].config.model.width
+    return Experiment.plan(request, silent).config.model.width
 
 
 def test_a_variant_is_the_run_that_train_makes(folder):
@@ -233,11 +233,10 @@ def test_a_folder_has_one_comparison(folder):
 
 
 def test_one_that_was_trained_further_says_so(folder):
-    from weft.tasks.flow import resume_task
-    from weft.tasks.job import Further
+    from weft.tasks.experiment import Experiment
 
     run()
-    resume_task("c/hard", silent, Further(steps=2))
+    Experiment.reopen("c/hard", silent).extend(steps=2).fit()
     row = Session.open("c").run(silent).rows[1]
     assert row["steps"] == 4 and row["note"] == "trained further since: 6 steps now"
 
@@ -263,7 +262,7 @@ def test_from_python(folder):
             weft.compare.compare(**wrong)
 
 
-def test_families_that_look_at_pictures(folder):
+def test_families_that_look_at_charts(folder):
     write_folder(folder / "bars", 40)
     result = run({}, data=["bars"], task="classify", models=("vit", "resnet"), sizes={"training.batch": "16"}, **ALONE)
     assert [row["model"] for row in result.rows] == ["vit", "resnet"]

@@ -1,4 +1,4 @@
-"""The page and the picture: complete, escaped, alone, and readable where labels would overlap."""
+"""The page and the chart: complete, escaped, alone, and readable where labels would overlap."""
 
 import json
 import re
@@ -11,11 +11,11 @@ import pytest
 from weft.compare import charts
 from weft.compare.columns import amount
 from weft.compare.comparison import Comparison
-from weft.compare.orders import Plan
+from weft.compare.figure import write_chart
 from weft.compare.page import page
-from weft.compare.picture import write_picture
 from weft.compare.rows import best_of, curve_of, deciding_metric
 from weft.compare.session import Session
+from weft.compare.trials import Plan
 
 NASTY = 'a<i>&"b'
 
@@ -60,7 +60,7 @@ def test_the_page_stands_alone(result):
     assert "<i>" not in text and "<b>luck" not in text and "no &lt;b&gt;luck&lt;/b&gt;; at all" in text
     assert not re.search(r"https?://|<script|<link (?!rel=\"icon\" href=\"data:,\")|url\(", text)
     assert text.count("<polyline") == 2 * 2 and text.count("<circle") == 2 * 2 * 3 + 2
-    assert text.count("<rect") == 5 * 2 and text.count("not known") == 2  # the cell of the picture, and its words
+    assert text.count("<rect") == 5 * 2 and text.count("not known") == 2  # the cell of the chart, and its words
     assert text.count('<tr class="best">') == 1
     HTMLParser().feed(text)
 
@@ -89,10 +89,10 @@ def test_nothing_finished_is_a_page_too(result):
     assert "late" in repr(nothing)
 
 
-def test_the_picture_is_a_png(result, tmp_path):
-    write_picture(result, tmp_path / "a.png")
+def test_the_chart_is_a_png(result, tmp_path):
+    write_chart(result, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    write_picture(Comparison(result.path, "generate", result.rows[2:]), tmp_path / "b.png")
+    write_chart(Comparison(result.path, "generate", result.rows[2:]), tmp_path / "b.png")
     assert (tmp_path / "b.png").stat().st_size > 1000
 
 
@@ -150,7 +150,7 @@ def test_a_line_for_each_model_over_the_length_of_the_source(translated, tmp_pat
     measure, table = translated.by_length()
     assert measure == "bleu" and table[0] == ["words of the source", "pairs", "seq2seq", NASTY]
     assert table[1:] == [["1-5", "20", "40.00", "41.00"], ["6-10", "20", "30.00", "39.25"], ["31+", "20", "5.00", ""]]
-    write_picture(translated, tmp_path / "lengths.png")
+    write_chart(translated, tmp_path / "lengths.png")
     assert (tmp_path / "lengths.png").stat().st_size > 10_000
 
 

@@ -14,8 +14,8 @@ from compare_setup import CHANGES, asked, run, words
 from training_setup import digest
 from weft.checkpoints.status import is_locked, run_status
 from weft.compare import child, memory, process
-from weft.compare.orders import Order
 from weft.compare.session import Session
+from weft.compare.trials import Trial
 
 pytestmark = pytest.mark.usefixtures("folder")
 LONG = {"steps": 100_000}
@@ -82,7 +82,7 @@ def test_a_death_is_a_reason(folder, monkeypatch, script, told):
     (folder / "python").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "python").chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(folder / "python"))
-    assert process.run_in_child(Order("x", {}), folder / "x", silent) == told
+    assert process.run_in_child(Trial("x", {}), folder / "x", silent) == told
 
 
 def test_the_peak_is_told_without_proc(monkeypatch):

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
-from weft.analysis import capture
-from weft.blocks import CAUSAL, AttentionConfig, Lookup, Mask, Mixer
+from weft.analysis import capture, softmax_health
+from weft.blocks import CAUSAL, EVERYTHING, AttentionConfig, AttentionCore, Mask, Mixer
+from weft.blocks.attention import tiles
+from weft.blocks.work import Work, counted
+from weft.cost.rules import work_of
 from weft.errors import UnsupportedError
 
 ALL: dict[str, Callable[[AttentionConfig], None]] = {}
@@ -219,7 +226,7 @@ def nothing_to_look_at_gives_nothing(config: AttentionConfig) -> None:
 @check
 def packed_documents_do_not_see_each_other(config: AttentionConfig) -> None:
     module = build(config)
-    whole = config.window if config.kind == "window" else 1  # windows are counted from the beginning of the row
+    whole = getattr(config, "window", 1) if config.by_rows else 1  # windows are counted from the beginning of the row
     texts = [random(1, n * whole, WIDTH, seed=n) for n in (3, 5, 2)]
     document = torch.cat([torch.full((t.shape[1],), i) for i, t in enumerate(texts)])
     mask = Mask(causal=True, allow=document[:, None] == document[None, :])
@@ -326,23 +333,23 @@ def the_map_shown_is_the_map_in_use(config: AttentionConfig) -> None:
 @check
 def scores_that_are_shown_are_those_in_use(config: AttentionConfig) -> None:
     """The softmax of what `scored` gives looks values up as the module does; kinds without one refuse."""
-    module, lookups = build(config), []
-    handle = module.lookup.register_forward_pre_hook(lambda _, inputs: lookups.append(inputs))
+    module, cores = build(config), []
+    handle = module.core.register_forward_pre_hook(lambda _, inputs: cores.append(inputs))
     run(module, random(2, 31, WIDTH), mask=Mask(keep=torch.arange(31).expand(2, -1) < torch.tensor([[31], [9]])))
     handle.remove()
-    query, key, value, mask = lookups[0]
+    query, key, value, mask = cores[0]
     try:
-        scores, allowed = module.lookup.scored(query, key, mask)
+        scores, allowed = module.core.scored(query, key, mask)
     except UnsupportedError as error:
         raise Refused(str(error)) from None
-    if hasattr(module.lookup, "summaries") or getattr(module.lookup, "learned", None) is not None:
+    if module.core.unit == "summary" or getattr(module.core, "learned", None) is not None:
         return  # more than one softmax: tests/analysis/test_softmax_health.py
     weights = (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1).nan_to_num(0.0)
-    if config.kind == "channel":
-        assert_close(weights, module.lookup.channel_weights(query, key, mask))
+    if module.core.unit == "channel":
+        assert_close(weights, module.core.table(query, key, mask))
     else:
         spread = value.repeat_interleave(query.shape[1] // value.shape[1], 1)
-        found = module.lookup(query, key, value, mask)
+        found = module.core(query, key, value, mask)
         padding = ~mask.keep[:, None, :, None]  # what stands there means nothing
         assert_close((weights @ spread).masked_fill(padding, 0.0), found.masked_fill(padding, 0.0))
 
@@ -352,18 +359,18 @@ def nobody_looks_where_it_may_not(config: AttentionConfig) -> None:
     """`allowed` tells who may look at whom, and the weights keep to it: exactly zero everywhere else."""
     module, tried = build(config), 0
     for mask in (Mask(), CAUSAL, Mask(keep=torch.arange(31).expand(2, -1) < torch.tensor([[31], [9]]))):
-        lookups = []
-        handle = module.lookup.register_forward_pre_hook(lambda _, inputs, kept=lookups: kept.append(inputs))
+        cores = []
+        handle = module.core.register_forward_pre_hook(lambda _, inputs, kept=cores: kept.append(inputs))
         try:
             run(module, random(2, 31, WIDTH), mask=mask)
-            query, key, _, given = lookups[0]
-            weights = module.lookup.weights(query, key, given)
+            query, key, _, given = cores[0]
+            weights = module.core.weights(query, key, given)
         except (Refused, UnsupportedError):
             continue
         finally:
             handle.remove()
         tried += 1
-        allowed = module.lookup.allowed(given, 31, 31, query.device)
+        allowed = module.core.allowed(given, 31, 31, query.device)
         assert allowed is not None or (mask.keep is None and not mask.causal)
         if allowed is not None:
             assert not weights.masked_fill(allowed, 0.0).any()
@@ -371,16 +378,110 @@ def nobody_looks_where_it_may_not(config: AttentionConfig) -> None:
         raise Refused("no table of weights")
 
 
+# -- what a kind says about itself ------------------------------------------------------------
+
+
+def said(module: nn.Module, x: Tensor, mask: Mask) -> tuple[float, float]:
+    """Operations forward and backward as the maps, the core and the module around them say them."""
+    found, blocks = [], (module, module.core, *(part for part in module.children() if isinstance(part, nn.Linear)))
+
+    def note(block: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Any]) -> None:
+        if isinstance(block, nn.Linear):  # the engine counts its product as it is made
+            forward = 2.0 * args[0].numel() * block.out_features
+            found.append(Work(forward, forward * (args[0].requires_grad + block.weight.requires_grad)))
+        else:
+            found.extend(work_of(block, args, kwargs))
+
+    handles = [block.register_forward_pre_hook(note, with_kwargs=True) for block in blocks]
+    try:
+        run(module, x, mask=mask)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return sum(work.forward for work in found), sum(work.backward for work in found)
+
+
+def ran(module: nn.Module, x: Tensor, mask: Mask) -> tuple[float, float]:
+    """The same as torch sees them in a real step by the plain kernels, which it can count."""
+    counter = FlopCounterMode(display=False)
+    with mock.patch.object(tiles, "FUSED", None), sdpa_kernel(SDPBackend.MATH):
+        with counter:
+            y = run(module, x, mask=mask)
+        forward = counter.get_total_flops()
+        with counter:
+            y.sum().backward()
+    return forward, counter.get_total_flops()
+
+
+def assert_within(ours: tuple[float, float], theirs: tuple[float, float], what: str) -> None:
+    for direction, one, other in zip(("forward", "backward"), ours, theirs, strict=True):
+        assert abs(one - other) <= 0.01 * other, f"{what}, {direction}: {one:,.0f} operations, {other:,.0f} in a run"
+
+
+@check
+def operations_are_those_of_a_run(config: AttentionConfig) -> None:
+    """Said or counted without numbers, at three lengths; the smallest tensors that can tell a wrong rule."""
+    module = build(config, dtype=torch.float32).train()
+    for length in (5, 97, 300):
+        for mask in (EVERYTHING, CAUSAL) if config.writes else (EVERYTHING,):
+            x = random(2, length, WIDTH, dtype=torch.float32).requires_grad_()
+            assert_within(said(module, x, mask), ran(module, x, mask), f"{config.kind}, {length} tokens, {mask}")
+
+
+@check
+def operations_can_be_counted_without_numbers(config: AttentionConfig) -> None:
+    """What is done for a kind that does not say them gives what the others say."""
+    module, cores = build(config, dtype=torch.float32), []
+    handle = module.core.register_forward_pre_hook(lambda _, inputs: cores.append(inputs))
+    run(module, random(1, 40, WIDTH, dtype=torch.float32).requires_grad_())
+    handle.remove()
+    works = list(module.core.operations(*cores[0]))
+    found = counted(module.core, *cores[0])
+    theirs = (sum(work.forward for work in works), sum(work.backward for work in works))
+    assert_within((found.forward, found.backward), theirs, config.kind)
+
+
+@check
+def rows_keep_what_they_promise(config: AttentionConfig) -> None:
+    """A row that sums to one does, of a one-hot one a single weight is 1; of others no entropy is shown."""
+    module = build(config)
+    with capture(module) as maps:
+        run(module, random(2, 17, WIDTH))
+    (health,) = softmax_health([maps])
+    assert health.heads or health.without, "nothing is shown, and nothing is said"
+    promise = module.core.rows
+    if promise == "nothing":
+        assert not health.heads and "promises nothing" in health.without
+        return
+    try:
+        weights = maps[""].weights
+    except UnsupportedError as error:
+        raise Refused(str(error)) from None
+    assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+    if promise == "one-hot":
+        assert ((weights == 0) | (weights == 1)).all()
+
+
+@check
+def it_says_what_it_does_in_a_sentence(config: AttentionConfig) -> None:
+    description, cost = config.description, config.cost
+    assert description != AttentionConfig.description and cost != AttentionConfig.cost, "it does not say it"
+    assert 20 < len(description) < 130 and "\n" not in description
+    assert ". " not in description and not description.endswith("."), "more than a sentence, or with its full stop"
+    assert description[:1] == description[:1].upper() or not description[:1].isascii()
+    assert 3 < len(cost) < 80 and not cost.endswith(".")
+
+
 @check
 def the_lookup_alone_aligns_fewer_queries_with_the_last_keys(config: AttentionConfig) -> None:
     try:
-        lookup: Lookup = config.lookup().eval()
+        core: AttentionCore = config.core().eval()
     except UnsupportedError as error:
         raise Refused(str(error)) from None
     q, k, v = random(2, 2, 9, 8), random(2, 2, 9, 8, seed=3), random(2, 2, 9, 6, seed=4)
-    full = run(lookup, q, k, v, CAUSAL)
+    full = run(core, q, k, v, CAUSAL)
     for asking in (1, 2, 5):
-        assert_close(run(lookup, q[:, :, -asking:], k, v, CAUSAL), full[:, :, -asking:])
+        assert_close(run(core, q[:, :, -asking:], k, v, CAUSAL), full[:, :, -asking:])
 
 
 def padded_batch(side: str, garbage: float, dtype: torch.dtype = torch.float64) -> tuple[list[Tensor], Tensor, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from conformance.attention_checks import assert_close, padded_batch, random
-from weft.blocks import Attention, KeyValueCache, Mask, PositionConfig, SoftmaxLookup, all_positions
+from weft.blocks import Attention, KeyValueCache, Mask, PositionConfig, SoftmaxAttention, all_positions
 from weft.errors import ShapeError
 
 ALL: dict[str, Callable[[PositionConfig], None]] = {}
@@ -26,7 +26,7 @@ class Reader(nn.Module):
     def __init__(self, config: PositionConfig) -> None:
         super().__init__()
         self.position = config.build(width=WIDTH, heads=HEADS, head_width=WIDTH // HEADS, max_length=LENGTH)
-        self.attention = Attention(WIDTH, heads=HEADS, lookup=SoftmaxLookup(), qk=self.position.qk)
+        self.attention = Attention(WIDTH, heads=HEADS, core=SoftmaxAttention(), qk=self.position.qk)
 
     def forward(
         self, x: Tensor, *, keep: Tensor | None = None, cache: KeyValueCache | None = None, causal: bool = True

@@ -8,13 +8,13 @@ from weft.blocks import Position, PositionConfig
 MORE = {"relative": [{"two_way": False}, {"buckets": 8, "max_distance": 20}], "rotary": [{"base": 100.0}]}
 VARIANTS = [
     pytest.param(config(**fields), id=f"{kind}{fields or ''}")
-    for kind, config in PositionConfig.menu.items()
+    for kind, config in PositionConfig.registry.items()
     for fields in [{}, *MORE.get(kind, [])]
 ]
 
 
 def test_all_kinds_are_there():
-    assert set(PositionConfig.menu) == {"sinusoidal", "learned", "relative", "rotary", "alibi", "none"}
+    assert set(PositionConfig.registry) == {"sinusoidal", "learned", "relative", "rotary", "alibi", "none"}
 
 
 @pytest.mark.parametrize("name", position_checks.ALL)
@@ -30,7 +30,7 @@ def test_a_kind_that_counts_slots_instead_of_tokens_is_found_out():
         def at_input(self, x, positions):
             return x + 0.1 * __import__("torch").arange(x.shape[1])[:, None]
 
-    class SlotsConfig(type(PositionConfig.pick("none"))):
+    class SlotsConfig(type(PositionConfig.from_config("none"))):
         def build(self, **sizes):
             return Slots()
 

@@ -11,15 +11,14 @@ import pytest
 import torch
 
 from cost_setup import FAMILIES, numbers, small, usual_length
-from weft.cost import seconds
-from weft.cost.estimate import Memory, fitting_batch, memory_of, seconds_of, table_bytes
-from weft.cost.parts import parameters_by_part, part_of
+from weft.cost import estimate, seconds
+from weft.cost.estimate import MemoryEstimate, fitting_batch, memory_of, seconds_of, table_bytes
+from weft.cost.parts import parameters_by_part, parts_of_modules
 from weft.cost.seconds import Clock
-from weft.cost.step import step_loss
 from weft.cost.trace import trace
 from weft.models import GPTConfig, NGramConfig
-from weft.tasks.inspected import learning_of
 from weft.training import TrainingConfig
+from weft.training.step_cost import learning_of
 
 LEARNING = learning_of(TrainingConfig(steps=1, batch=1))
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "cost.py"
@@ -29,7 +28,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "cost.py"
 def test_parameters_by_part_are_all_of_them(family):
     model = small(family).build()
     assert sum(parameters_by_part(model).values()) == sum(p.numel() for p in model.parameters())
-    assert "rest" not in parameters_by_part(model) or family in ("convnext",)  # its scales
+    assert "rest" not in parameters_by_part(model)
 
 
 def test_tied_weights_count_once():
@@ -37,8 +36,7 @@ def test_tied_weights_count_once():
     assert "head" not in parameters_by_part(tied.skeleton())
     assert parameters_by_part(own.skeleton())["head"] == 96 * 64
     assert trace(tied, batch=1, length=8).weights == 4 * sum(p.numel() for p in tied.skeleton().parameters())
-    model = own.build()
-    assert part_of("layers.0.attention.lookup", model.layers[0].attention.lookup) == "attention scores"
+    assert parts_of_modules(own.skeleton())["layers.0.attention.core"] == "attention scores"
 
 
 @pytest.mark.parametrize("family", ["gpt", "bert", "transformer", "vit", "resnet", "gru"])
@@ -58,7 +56,7 @@ def test_what_is_kept_for_backward(family):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        step_loss(config, model, numbers, batch, length)
+        model.example_loss(batch, length, numbers)
     real = sum(storage.nbytes() for storage in kept.values())
     assert found.weights == sum(p.numel() * 4 for p in model.parameters())
     assert found.gradients == found.weights
@@ -130,7 +128,7 @@ class _PretendedClock(Clock):
 
 
 def test_memory_and_the_batch_that_fits():
-    memory = Memory(weights=10, gradients=10, optimizer=20, activations=60, working=20, process=100)
+    memory = MemoryEstimate(weights=10, gradients=10, optimizer=20, activations=60, working=20, process=100)
     assert memory.total == 220
     config = small("gpt")
     small_batch, large = (memory_of(config, batch=n, length=64, learning=LEARNING) for n in (2, 8))
@@ -164,10 +162,12 @@ def test_the_optimizer_is_there_once():
     assert found.moved > found.weights + found.gradients + found.optimizer
 
 
-def test_a_long_loop_is_continued_from_short_ones():
-    config = small("rnn", width=32)
-    straight = trace(config, batch=2, length=64)
-    assert memory_of(config, batch=2, length=64).activations == pytest.approx(straight.activations, rel=0.02)
+@pytest.mark.parametrize("family", ["rnn", "bahdanau"])
+def test_a_long_loop_is_continued_from_short_ones(family):
+    """What is kept for backward exactly: it grows with the length, or with its square where all of a memory is seen."""
+    config = small(family, width=32)
+    straight = trace(config, batch=2, length=52)
+    assert memory_of(config, batch=2, length=52).activations == straight.activations
 
 
 def test_tables_for_writing():
@@ -190,7 +190,7 @@ def test_seconds_of_a_step(monkeypatch):
 
     def step():
         began = time.process_time()
-        step_loss(config, model, numbers, batch, length).backward()
+        model.example_loss(batch, length, numbers).backward()
         move()
         model.zero_grad()
         return time.process_time() - began
@@ -205,15 +205,23 @@ def test_seconds_of_a_step(monkeypatch):
 
 
 def test_a_large_step_is_measured_in_part(monkeypatch):
-    from weft.cost import estimate
-
-    config = GPTConfig(vocab_size=256, width=64, depth=2, max_length=64)
-    monkeypatch.setattr(seconds, "NOW", time.process_time)
-    clock = Clock()
-    whole = sum(seconds_of(config, clock, batch=32, length=64, learning=LEARNING).values())
+    """A part of the batch is measured, and each operation counts for as much as it is larger in the whole: by a clock
+    that goes by the size of operations, both take the same."""
+    config, clock = GPTConfig(vocab_size=256, width=64, depth=2, max_length=64), _SizedClock()
+    whole = seconds_of(config, clock, batch=32, length=64, learning=LEARNING)
+    largest = max(clock.known.values())
+    clock.known.clear()
     monkeypatch.setattr(estimate, "LARGE", 1e7)
-    part = sum(seconds_of(config, clock, batch=32, length=64, learning=LEARNING).values())
-    assert 0.5 < part / whole < 2
+    part = seconds_of(config, clock, batch=32, length=64, learning=LEARNING)
+    assert max(clock.known.values()) < 0.2 * largest
+    assert part == pytest.approx(whole)
+
+
+class _SizedClock(Clock):
+    """Every operation takes as long as it is large."""
+
+    def seconds(self, operation):
+        return self.known.setdefault(operation, seconds.size_of(operation))
 
 
 @pytest.mark.slow

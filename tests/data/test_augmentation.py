@@ -14,13 +14,13 @@ NOTHING = {"strength": 1.0} | dict.fromkeys(
 )
 
 
-def pictures(count=16):
+def images(count=16):
     torch.manual_seed(1)
     return torch.randn(count, 1, 12, 12)
 
 
 def test_nothing_asked_for_changes_nothing():
-    assert torch.equal(Augmentation(AugmentConfig(**NOTHING), 0).changed(pictures(), np.arange(16)), pictures())
+    assert torch.equal(Augmentation(AugmentConfig(**NOTHING), 0).changed(images(), np.arange(16)), images())
 
 
 @pytest.mark.parametrize(
@@ -28,31 +28,31 @@ def test_nothing_asked_for_changes_nothing():
 )
 def test_each_change_is_a_pure_function_of_the_sample_number(what):
     augmentation = Augmentation(AugmentConfig(**NOTHING | what), seed=3)
-    together = augmentation.changed(pictures(), np.arange(16))
-    assert not torch.allclose(together, pictures())
+    together = augmentation.changed(images(), np.arange(16))
+    assert not torch.allclose(together, images())
     for some in (np.arange(4, 9), np.array([7]), np.array([15, 0, 3])):
-        alone = augmentation.changed(pictures()[torch.from_numpy(some)], some)
+        alone = augmentation.changed(images()[torch.from_numpy(some)], some)
         assert torch.allclose(alone, together[torch.from_numpy(some)], atol=1e-6)
-    later = augmentation.changed(pictures(), np.arange(16) + 16)
+    later = augmentation.changed(images(), np.arange(16) + 16)
     assert not torch.allclose(later, together), "the next epoch shows something else"
     assert not torch.allclose(
-        Augmentation(AugmentConfig(**NOTHING | what), seed=4).changed(pictures(), np.arange(16)), together
+        Augmentation(AugmentConfig(**NOTHING | what), seed=4).changed(images(), np.arange(16)), together
     )
 
 
 def test_strength_scales_the_changes():
     full, tenth = (
         Augmentation(AugmentConfig(**NOTHING | {"colour": 0.5, "strength": strength}), 0).changed(
-            pictures(), np.arange(16)
+            images(), np.arange(16)
         )
         for strength in (1.0, 0.1)
     )
-    assert 0 < float((tenth - pictures()).abs().mean()) < 0.2 * float((full - pictures()).abs().mean())
+    assert 0 < float((tenth - images()).abs().mean()) < 0.2 * float((full - images()).abs().mean())
     assert strength_for(0.5) < strength_for(10) < strength_for(40) == strength_for(400) == 1.0
 
 
-def test_half_of_the_pictures_are_mirrored():
-    many = pictures(400)
+def test_half_of_the_images_are_mirrored():
+    many = images(400)
     changed = Augmentation(AugmentConfig(**NOTHING | {"mirror": 0.5}), 0).changed(many, np.arange(400))
     mirrored = (changed - many.flip(-1)).abs().amax((1, 2, 3)) < 1e-4
     assert 160 < int(mirrored.sum()) < 240

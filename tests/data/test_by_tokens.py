@@ -15,13 +15,13 @@ def epoch(order, number):
 
 @pytest.mark.parametrize("number", [0, 1, 7])
 def test_every_pair_once(number):
-    bunches = epoch(ByTokens(LENGTHS, 200, 3), number)
-    assert sorted(np.concatenate(bunches).tolist()) == list(range(500))
+    length_buckets = epoch(ByTokens(LENGTHS, 200, 3), number)
+    assert sorted(np.concatenate(length_buckets).tolist()) == list(range(500))
 
 
 def test_budget_counts_padding_and_is_used():
     order = ByTokens(LENGTHS, 200, 3)
-    areas = [LENGTHS[bunch].max(0).sum() * len(bunch) for bunch in epoch(order, 0)]
+    areas = [LENGTHS[bucket].max(0).sum() * len(bucket) for bucket in epoch(order, 0)]
     assert max(areas) <= 200 * 1.2  # targets may be a little out of order
     assert np.mean(areas) > 150  # not one pair at a time
     padding = sum(areas) / LENGTHS.sum()
@@ -41,14 +41,14 @@ def test_pure_and_different_in_each_epoch_and_seed():
     assert any(not np.array_equal(one[n], other[n]) for n in range(5))
     first, second = epoch(one, 0), epoch(one, 1)
     assert any(not np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-    lengths = [[int(LENGTHS[bunch, 0].max()) for bunch in bunches] for bunches in (first, second)]
+    lengths = [[int(LENGTHS[bucket, 0].max()) for bucket in length_buckets] for length_buckets in (first, second)]
     assert sorted(lengths[0]) == sorted(lengths[1]) and lengths[0] != lengths[1]  # long and short ones at other times
-    company = [{frozenset(bunch.tolist()) for bunch in bunches} for bunches in (first, second)]
+    company = [{frozenset(bucket.tolist()) for bucket in length_buckets} for length_buckets in (first, second)]
     assert len(company[0] & company[1]) < len(company[0]) / 2  # not the same pairs together
 
 
 def test_short_and_long_come_mixed():
-    totals = [LENGTHS[bunch].sum(1).mean() for bunch in epoch(ByTokens(LENGTHS, 200, 3), 0)]
+    totals = [LENGTHS[bucket].sum(1).mean() for bucket in epoch(ByTokens(LENGTHS, 200, 3), 0)]
     assert abs(np.corrcoef(np.arange(len(totals)), totals)[0, 1]) < 0.3
 
 

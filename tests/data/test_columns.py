@@ -6,7 +6,7 @@ from weft.data import Table, find_columns
 from weft.errors import ConfigError, DataError
 
 TEXTS = ["a film that moves", "dull from start to end", "what a waste of time", "a joy for everyone"]
-MORE = ["a picture that touches", "boring all the way", "time well spent on it", "everyone will like it"]
+MORE = ["an image that touches", "boring all the way", "time well spent on it", "everyone will like it"]
 
 
 def table(**columns):

@@ -370,7 +370,7 @@ def test_what_cannot_be_is_refused():
         samples()
     with pytest.raises(ConfigError, match="length = 5"):
         samples("masked", length=5)
-    plain = TokenizerConfig.pick("bytes").train()
+    plain = TokenizerConfig.from_config("bytes").train()
     with pytest.raises(UnsupportedError, match="lacks marks"):
         Marks.of(plain)
 
@@ -394,7 +394,7 @@ def test_labels_hold_in_the_text_itself(kind):
     documents = raw_text()
     text = "\n\n".join(" ".join(lines) for lines in documents)
     special = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
-    tokenizer = TokenizerConfig.pick(kind).train([text, text.replace(" ", "\n")] * 2, special=special)
+    tokenizer = TokenizerConfig.from_config(kind).train([text, text.replace(" ", "\n")] * 2, special=special)
     found = tokenise_sentences(Corpus.of_text(text), tokenizer)
     made = PretrainingSamples(
         found, Marks.of(tokenizer), 300 if kind == "characters" else 80, tasks=("next-sentence", "inversion")

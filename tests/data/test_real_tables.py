@@ -1,14 +1,13 @@
 """Public data sets as they are; skipped where they are not there."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 
+from real_data import DATA, data_marks
 from weft.data import Labels, compare_tables, find_columns, read_examples, read_table
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the public data sets are not here")
+pytestmark = data_marks("sst2", "mrpc", "sick", "multi30k", "word-sim")
 
 SETS = {
     "sst2": ({"train.csv": 6920, "dev.csv": 872, "test.csv": 1821}, ("text", None, "label"), ("negative", "positive")),

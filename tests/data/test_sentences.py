@@ -14,7 +14,7 @@ KINDS = ("wordpiece", "bpe", "words", "characters", "bytes")
 
 
 def tokenizer(kind, text=TEXT):
-    return TokenizerConfig.pick(kind).train([text] * 2, special=SPECIAL)
+    return TokenizerConfig.from_config(kind).train([text] * 2, special=SPECIAL)
 
 
 @pytest.mark.parametrize("kind", KINDS)

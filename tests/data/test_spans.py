@@ -15,7 +15,7 @@ from pretraining_setup import FIRST, numbered
 from pretraining_setup import marks as bert_marks
 from training_setup import text
 from weft.data import Sentences, SpanMarks, SpanRow, Spans, SpanSamples, tokenise_sentences
-from weft.data.chance import Chance
+from weft.data.keyed_draws import KeyedDraws
 from weft.data.spans import corrupted, restored, written_in
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.text import Corpus, Tokenizer, TokenizerConfig
@@ -49,7 +49,7 @@ def runs(mask):
 def several(length, count, spans=USUAL):
     """One stretch, hidden in many ways."""
     tokens, lengths = np.tile(stretch(length), count), np.full(count, length)
-    return list(SpanRow.of(tokens, lengths, np.arange(count), Chance(0), MARKS, spans).pairs())
+    return list(SpanRow.of(tokens, lengths, np.arange(count), KeyedDraws(0), MARKS, spans).pairs())
 
 
 # -- a reference, token by token --------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_ten_thousand_stretches_in_two_seconds():
     tokens = np.tile(stretch(128), 10_000)
     lengths, numbers = np.full(10_000, 128), np.arange(10_000)
     started = time.process_time()
-    row = SpanRow.of(tokens, lengths, numbers, Chance(0), MARKS, USUAL)
+    row = SpanRow.of(tokens, lengths, numbers, KeyedDraws(0), MARKS, USUAL)
     assert time.process_time() - started < 2
     assert row.source.shape == (1_160_000,) and row.target.shape == (270_000,)
 
@@ -349,7 +349,7 @@ CORPUS = "\n\n".join(" ".join(LINES[start : start + 9]) for start in range(0, le
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "wordpiece", "characters", "bytes"])
 def test_real_text_comes_back(kind):
     fields = {} if kind in ("characters", "bytes") else {"vocab_size": 400}
-    tokenizer = TokenizerConfig.pick({"kind": kind, **fields}).train([CORPUS], special=NAMES)
+    tokenizer = TokenizerConfig.from_config({"kind": kind, **fields}).train([CORPUS], special=NAMES)
     found = SpanMarks.of(tokenizer)
     assert tokenizer.decode(found.sentinels) == "" and len(found.sentinels) == 40 and found.end == tokenizer.end
     sentences = tokenise_sentences(Corpus.of_text(CORPUS), tokenizer)
@@ -386,7 +386,7 @@ def test_a_space_that_the_tokenizer_writes_itself_stays():
 
 
 def test_a_tokenizer_without_sentinels_is_refused():
-    tokenizer = TokenizerConfig.pick({"kind": "characters"}).train([CORPUS])
+    tokenizer = TokenizerConfig.from_config({"kind": "characters"}).train([CORPUS])
     with pytest.raises(UnsupportedError, match="no sentinels"):
         SpanMarks.of(tokenizer)
 

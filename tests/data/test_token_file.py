@@ -16,11 +16,11 @@ from weft.errors import DataError
 from weft.text import Corpus, Document, Tokenizer, TokenizerConfig
 
 PROSE = "The quick brown fox, it's said,\njumps over 12 lazy dogs.\n\n   Indented “text”, tabs\tand  gaps.\n" * 1500
-KINDS = list(TokenizerConfig.menu)
+KINDS = list(TokenizerConfig.registry)
 
 
 def trained(kind, text=PROSE[:20_000]):
-    return TokenizerConfig.pick(kind).train([text])
+    return TokenizerConfig.from_config(kind).train([text])
 
 
 def files(folder):
@@ -174,7 +174,7 @@ def test_on_windows_no_process_is_asked(tmp_path, monkeypatch):
 
 def test_large_vocabularies_take_four_bytes(tmp_path):
     words = " ".join(f"w{number}" for number in range(66_000))
-    tokenizer = TokenizerConfig.pick({"kind": "words", "vocab_size": 70_000, "min_count": 1}).train([words])
+    tokenizer = TokenizerConfig.from_config({"kind": "words", "vocab_size": 70_000, "min_count": 1}).train([words])
     tokens = tokenise(Corpus.of_text(words), tokenizer, tmp_path)
     assert tokenizer.vocab_size > 1 << 16 and tokens.ids.dtype == np.uint32
     assert tokens.ids.tolist() == tokenizer.encode(words).tolist()

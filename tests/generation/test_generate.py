@@ -6,11 +6,11 @@ import torch
 from weft.errors import ConfigError, DataError
 from weft.generation import GenerationConfig, Reading, generate, stream, window_start
 from weft.models import GPTConfig
-from weft.models.gpt import gpt2
+from weft.models.gpt.model import gpt2
 from weft.text import TokenizerConfig
 
 CPU = torch.device("cpu")
-TOKENIZER = TokenizerConfig.pick("characters").train(["abcdefghijklmnopqrstuvwxyz .,\n" * 2])
+TOKENIZER = TokenizerConfig.from_config("characters").train(["abcdefghijklmnopqrstuvwxyz .,\n" * 2])
 STYLES = {"default": {"width": 32, "depth": 2}, "gpt2": gpt2(2, 32, 4)}
 PROMPTS = ["the cat", "a", "of all the things that", "so"]
 

@@ -10,7 +10,7 @@ from weft.errors import ConfigError
 from weft.generation import GenerationConfig, generate, packed
 from weft.generation.packing import Arena, BFloat16Map, Float32Map, Int8Map, JoinedAttention
 from weft.models import GPTConfig
-from weft.models.gpt import gpt2
+from weft.models.gpt.model import gpt2
 from weft.text import TokenizerConfig
 
 numba = pytest.importorskip("numba")
@@ -91,7 +91,7 @@ def test_quality_is_close():
 
 
 def test_packed_models_write():
-    tokenizer = TokenizerConfig.pick("bytes").train(["abc"])
+    tokenizer = TokenizerConfig.from_config("bytes").train(["abc"])
     torch.manual_seed(0)
     model = GPTConfig(vocab_size=tokenizer.vocab_size, width=64, depth=2, max_length=16, zero_outputs=False).build()
     config = GenerationConfig(temperature=0.0, max_tokens=40)

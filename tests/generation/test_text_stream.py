@@ -12,7 +12,7 @@ TEXT = "Ein Bär 🐻‍❄️ läuft, naïve café. " * 5
 
 @pytest.fixture(params=["characters", "bytes", "words", "bpe"])
 def tokenizer(request):
-    return TokenizerConfig.pick(
+    return TokenizerConfig.from_config(
         {"kind": request.param, **({"vocab_size": 300} if request.param == "bpe" else {})}
     ).train(["the cat sat on the mat. " * 20])
 
@@ -29,12 +29,12 @@ def test_pieces_are_whole_characters_and_add_up(tokenizer):
 
 
 def test_a_character_cut_off_at_the_end_is_left_out():
-    tokenizer = TokenizerConfig.pick("bytes").train(["abc"])
+    tokenizer = TokenizerConfig.from_config("bytes").train(["abc"])
     assert "".join(pieces_of(TextStream(tokenizer), tokenizer.encode("so 🐻")[:-1])) == "so "
 
 
 def test_invalid_bytes_show_as_such():
-    tokenizer = TokenizerConfig.pick("bytes").train(["abc"])
+    tokenizer = TokenizerConfig.from_config("bytes").train(["abc"])
     assert "".join(pieces_of(TextStream(tokenizer), [0x61, 0xFF, 0x62])) == "a\ufffdb"
 
 
@@ -51,7 +51,7 @@ def test_stop_strings_across_token_borders(tokenizer):
 
 
 def test_nothing_of_a_stop_string_is_shown_before_it_is_clear():
-    tokenizer = TokenizerConfig.pick("characters").train(["abEND"])
+    tokenizer = TokenizerConfig.from_config("characters").train(["abEND"])
     stream = TextStream(tokenizer, stop=["END"])
     ids = tokenizer.encode("aENbEN")
     shown = [stream.push(int(token)) for token in ids]
@@ -60,7 +60,7 @@ def test_nothing_of_a_stop_string_is_shown_before_it_is_clear():
 
 
 def test_the_earliest_stop_string_wins():
-    tokenizer = TokenizerConfig.pick("words").train(["one two three"])
+    tokenizer = TokenizerConfig.from_config("words").train(["one two three"])
     stream = TextStream(tokenizer, stop=["ree", "two"])
     assert "".join(pieces_of(stream, tokenizer.encode("one two three"))) == "one "
 

@@ -6,9 +6,9 @@ import torch
 from PIL import Image
 
 from weft.errors import ConfigError, DataError
+from weft.images.allocate import allocate
 from weft.images.arrays import fit, grey, is_grey, of_array
 from weft.images.decode import decode
-from weft.images.room import room
 
 RNG = np.random.default_rng(0)
 GREYS = RNG.integers(0, 256, (5, 9, 7), dtype=np.uint8)
@@ -31,7 +31,7 @@ COLOURS = RNG.integers(0, 256, (5, 9, 7, 3), dtype=np.uint8)
     ],
     ids=["plain", "last", "first", "uint16", "float64", "float32", "int64", "lists", "torch", "fortran"],
 )
-def test_the_same_pictures_in_many_forms(given):
+def test_the_same_images_in_many_forms(given):
     pixels = of_array(given)
     assert pixels.shape == (5, 1, 9, 7) and pixels.dtype == np.uint8
     np.testing.assert_array_equal(pixels[:, 0], GREYS)
@@ -62,8 +62,8 @@ def test_half_precision_and_a_little_overshoot():
         (GREYS[None, None], r"shape \(1, 1, 5, 9, 7\)"),
         (np.zeros((5, 9, 7, 2), np.uint8), "1, 3 or 4 channels"),
         (np.zeros((5, 3, 8, 3), np.uint8), "first or last"),
-        (np.zeros((0, 9, 7), np.uint8), "at least one picture"),
-        (np.zeros((2, 0, 7), np.uint8), "at least one picture"),
+        (np.zeros((0, 9, 7), np.uint8), "at least one image"),
+        (np.zeros((2, 0, 7), np.uint8), "at least one image"),
         (GREYS.astype(np.float32), r"fractions from 0 to 255(.|\n)*divide it by 255"),
         (GREYS / 255 - 0.5, "shift and scale"),
         (np.full((1, 4, 4), np.nan), "not finite"),
@@ -106,7 +106,7 @@ def test_fit_keeps_what_fits():
 
 def test_grey():
     pixels = of_array(COLOURS)
-    expected = [np.asarray(Image.fromarray(picture).convert("L")) for picture in COLOURS]
+    expected = [np.asarray(Image.fromarray(image).convert("L")) for image in COLOURS]
     np.testing.assert_array_equal(grey(pixels)[:, 0], expected)
     assert not is_grey(pixels)
     repeated = np.repeat(of_array(GREYS), 3, axis=1)
@@ -116,12 +116,12 @@ def test_grey():
 
 
 def test_much_is_kept_in_a_file(monkeypatch, tmp_path):
-    assert not isinstance(room((10, 10)), np.memmap)
-    monkeypatch.setattr("weft.images.room.IN_MEMORY", 99)
+    assert not isinstance(allocate((10, 10)), np.memmap)
+    monkeypatch.setattr("weft.images.allocate.IN_MEMORY", 99)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    large = room((10, 10))
+    large = allocate((10, 10))
     assert isinstance(large, np.memmap)
     large[:] = 7
     assert (large == 7).all() and not list(tmp_path.iterdir()), "the file has no name, and goes with the program"
     with pytest.raises(DataError, match="TMPDIR"):
-        room((1 << 30, 1 << 30))
+        allocate((1 << 30, 1 << 30))

@@ -1,4 +1,4 @@
-"""Changes of pictures, against what they must leave and what they must do."""
+"""Changes of images, against what they must leave and what they must do."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def pixels():
     return torch.randn(2, 3, 8, 8)
 
 
-def test_no_movement_leaves_the_picture(pixels):
+def test_no_movement_leaves_the_image(pixels):
     assert torch.allclose(moved(pixels, movement()), pixels, atol=1e-6)
 
 
-def test_a_picture_moves_by_whole_pixels_and_its_border_is_continued(pixels):
+def test_a_image_moves_by_whole_pixels_and_its_border_is_continued(pixels):
     down = moved(pixels, movement(down=2 / 8))
     assert torch.allclose(down[:, :, 2:], pixels[:, :, :-2], atol=1e-5)
     assert torch.allclose(down[:, :, :2], pixels[:, :, :1].expand(-1, -1, 2, -1), atol=1e-5)
@@ -34,7 +34,7 @@ def test_a_picture_moves_by_whole_pixels_and_its_border_is_continued(pixels):
     assert torch.allclose(right[..., 3:], pixels[..., :-3], atol=1e-5)
 
 
-def test_a_mirrored_picture_is_flipped(pixels):
+def test_a_mirrored_image_is_flipped(pixels):
     assert torch.allclose(moved(pixels, movement(mirror=-1.0)), pixels.flip(-1), atol=1e-5)
 
 
@@ -44,15 +44,15 @@ def test_a_quarter_turn_is_a_rotation(pixels):
 
 
 def test_zoom_enlarges_the_middle():
-    picture = torch.zeros(1, 1, 9, 9)
-    picture[..., 4, 4] = 1.0
+    image = torch.zeros(1, 1, 9, 9)
+    image[..., 4, 4] = 1.0
     still = {"angle": 0.0, "shear": 0.0, "zoom": 2.0, "down": 0.0, "right": 0.0, "mirror": 1.0}
-    larger = moved(picture, Movement(**{name: torch.tensor([value]) for name, value in still.items()}))
-    assert larger.sum() > 2 * picture.sum()
+    larger = moved(image, Movement(**{name: torch.tensor([value]) for name, value in still.items()}))
+    assert larger.sum() > 2 * image.sum()
     assert torch.allclose(larger, larger.flip(-1)) and torch.allclose(larger, larger.flip(-2))
 
 
-def test_each_picture_has_its_own_movement(pixels):
+def test_each_image_has_its_own_movement(pixels):
     still = movement()
     one = Movement(still.angle, still.shear, still.zoom, torch.tensor([0.0, 0.25]), still.right, still.mirror)
     changed = moved(pixels, one)

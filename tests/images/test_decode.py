@@ -1,4 +1,4 @@
-"""One picture file as an array: every mode and format, upright and undistorted; what is broken or a trap is refused."""
+"""One image file as an array: every mode and format, upright and undistorted; what is broken or a trap is refused."""
 
 import io
 import os
@@ -14,13 +14,13 @@ from PIL import Image
 
 from weft.errors import ConfigError, DataError
 from weft.images.decode import decode, look
-from weft.images.formats import SUFFIXES, format_of, has_picture_name
+from weft.images.formats import SUFFIXES, format_of, has_image_name
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
 
 
-def save(path, picture, **how):
-    picture.save(path, **how)
+def save(path, image, **how):
+    image.save(path, **how)
     return path
 
 
@@ -40,13 +40,13 @@ def corners(pixels):
 
 @pytest.mark.parametrize("name", ["a.png", "a.bmp", "a.tif", "a.ppm", "a.gif", "a.webp", "a.dat"])
 def test_every_format_gives_the_same_pixels(name, tmp_path):
-    picture = quarters()
+    image = quarters()
     how = {"lossless": True} if name.endswith("webp") else {}
     if name.endswith("dat"):
         how = {"format": "PNG"}  # the content counts, not the name
-    pixels = decode(save(tmp_path / name, picture, **how), channels=3, size=16)
+    pixels = decode(save(tmp_path / name, image, **how), channels=3, size=16)
     assert pixels.dtype == np.uint8 and pixels.shape == (3, 16, 16) and pixels.flags.c_contiguous
-    np.testing.assert_array_equal(pixels, np.asarray(picture).transpose(2, 0, 1))
+    np.testing.assert_array_equal(pixels, np.asarray(image).transpose(2, 0, 1))
 
 
 def test_jpeg_is_close(tmp_path):
@@ -68,24 +68,24 @@ MOVES = {  # what the file must hold so that it looks like `quarters` when it is
 
 @pytest.mark.parametrize("orientation", MOVES)
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif"])
-def test_exif_turns_the_picture(name, orientation, tmp_path):
+def test_exif_turns_the_image(name, orientation, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    picture = quarters(32)
-    held = picture if MOVES[orientation] is None else picture.transpose(MOVES[orientation])
+    image = quarters(32)
+    held = image if MOVES[orientation] is None else image.transpose(MOVES[orientation])
     pixels = decode(save(tmp_path / name, held, exif=exif), channels=3, size=32)
     np.testing.assert_allclose(corners(pixels), [RED, GREEN, BLUE, WHITE], atol=8)
 
 
-def test_damaged_exif_does_not_damage_the_picture(tmp_path):
+def test_damaged_exif_does_not_damage_the_image(tmp_path):
     path = save(tmp_path / "a.jpg", quarters(32), exif=b"Exif\0\0II*\0\xff\xff\xff\xff nonsense")
     np.testing.assert_allclose(corners(decode(path, channels=3, size=32)), [RED, GREEN, BLUE, WHITE], atol=8)
 
 
 def two_halves(mode, left, right):
-    picture = Image.new(mode, (8, 8), left)
-    picture.paste(right, (4, 0, 8, 8))
-    return picture
+    image = Image.new(mode, (8, 8), left)
+    image.paste(right, (4, 0, 8, 8))
+    return image
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_truncated_files_are_refused_by_name(name, tmp_path):
             decode(path, channels=3, size=32)
 
 
-def test_any_flipped_byte_gives_a_picture_or_a_clear_error(tmp_path):
+def test_any_flipped_byte_gives_a_image_or_a_clear_error(tmp_path):
     rng = np.random.default_rng(0)
     for name in ("a.png", "a.jpg", "a.gif", "a.tif", "a.webp", "a.bmp"):
         path = save(tmp_path / name, Image.fromarray(rng.integers(0, 255, (12, 9, 3), dtype=np.uint8)))
@@ -243,7 +243,7 @@ def huge_png(width, height):
 
 
 @pytest.mark.parametrize(("width", "height"), [(11_000, 10_000), (40_000, 40_000), (10_000_001, 10)])
-def test_huge_pictures_are_refused_by_their_header(width, height, tmp_path, monkeypatch):
+def test_huge_images_are_refused_by_their_header(width, height, tmp_path, monkeypatch):
     path = tmp_path / "bomb.png"
     path.write_bytes(huge_png(width, height))
     monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("it was decoded"))
@@ -253,18 +253,18 @@ def test_huge_pictures_are_refused_by_their_header(width, height, tmp_path, monk
         look(path)
 
 
-def test_a_large_picture_is_not_huge(tmp_path):
+def test_a_large_image_is_not_huge(tmp_path):
     path = tmp_path / "large.png"
     path.write_bytes(huge_png(9_900, 10_000))  # Pillow itself would warn
     with warnings.catch_warnings(action="error"):
         assert look(path) == (9_900, 10_000, False)
 
 
-def test_what_is_no_picture(tmp_path):
+def test_what_is_no_image(tmp_path):
     cases = {
-        "words.png": (b"these are words, and no picture at all", "is text"),
+        "words.png": (b"these are words, and no image at all", "is text"),
         "empty.png": (b"", "is empty"),
-        "noise.jpg": (bytes(range(7, 90)) + b"\0\xff", "is no picture"),
+        "noise.jpg": (bytes(range(7, 90)) + b"\0\xff", "is no image"),
         "program.png": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is text"),
         "drawing.png": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "is text"),
     }
@@ -330,7 +330,7 @@ def test_formats_by_first_bytes(tmp_path):
         and not format_of(b"")
         and not format_of(b"RIFFxxxxWAVE")
     )
-    assert has_picture_name("a.JPG") and not has_picture_name("jpg") and not has_picture_name("a.jpg.txt")
+    assert has_image_name("a.JPG") and not has_image_name("jpg") and not has_image_name("a.jpg.txt")
     assert ".jpeg" in SUFFIXES
 
 

@@ -21,7 +21,7 @@ from weft.images.many import decode_files
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """90 pictures, each of another grey, of different sizes; the 41st is broken."""
+    """90 images, each of another grey, of different sizes; the 41st is broken."""
     folder = tmp_path_factory.mktemp("many")
     paths = [folder / f"{number:03}.png" for number in range(90)]
     for number, path in enumerate(paths):

@@ -7,9 +7,9 @@ import pytest
 
 from weft.errors import DataError, UnsupportedError
 from weft.models import NGramConfig
-from weft.models.arpa import arpa_lines, read_arpa, spelled
-from weft.models.ngram_counts import count
-from weft.models.ngram_smoothing import SmoothingConfig
+from weft.models.ngram.arpa import arpa_lines, read_arpa, spelled
+from weft.models.ngram.counts import count
+from weft.models.ngram.smoothing import SmoothingConfig
 
 WORDS = ["a", "b", "c", "d", "</s>"]
 END = 4
@@ -19,7 +19,7 @@ def tables(order=3, kind="kneser-ney"):
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 3, 200)
     ids[::17] = END
-    return SmoothingConfig.pick(kind).tables(count(ids, order, 5, END), END)
+    return SmoothingConfig.from_config(kind).tables(count(ids, order, 5, END), END)
 
 
 def written(path, *, order=3, kind="kneser-ney"):

@@ -5,32 +5,22 @@ import torch
 
 from weft.blocks import AttentionConfig
 from weft.blocks.attention import SoftmaxConfig
-from weft.cost import cost_of, picture_cost
+from weft.cost import cost_of
 from weft.errors import ConfigError
 from weft.models import ModelConfig
 
 SMALL = {"width": 16, "depth": 3, "attention.heads": 2}
 TEXT = {**SMALL, "vocab_size": 20, "max_length": 512}
-FIELDS = {  # small enough that something is out of sight in a text of 30 tokens
-    "local": {"window": 4},
-    "dilated": {"window": 3, "dilation": 2},
-    "strided": {"stride": 4},
-    "global": {"tokens": 2},
-    "window": {"window": 4},
-    "union": {"of": ("local", {"kind": "global", "tokens": 1})},
-    "alternating": {"of": ("softmax", {"kind": "local", "window": 4}, "linear")},
-    "random-features": {"features": 12},
-}
-KINDS = list(AttentionConfig.menu)
-BLIND = {"hierarchy", "channel"}  # they cannot be kept from looking ahead
+KINDS = list(AttentionConfig.registry)
+BLIND = {kind for kind in KINDS if not AttentionConfig.from_config(kind).writes}  # they see the future too
 
 
 def config_of(family, kind, **changes):
     sizes = {"vit": {**SMALL, "image_size": 32, "patch": 4, "head.classes": 3}}.get(family, TEXT)
-    changes = {"attention.kind": kind} | changes
-    changes |= {f"attention.{name}": value for name, value in FIELDS.get(kind, {}).items()}
+    small = {f"attention.{name}": value for name, value in AttentionConfig.from_config(kind).small_fields.items()}
+    changes = {"attention.kind": kind} | small | changes
     required = {"vocab_size": 20} if family != "vit" else {}
-    base = ModelConfig.menu[family](**required)
+    base = ModelConfig.registry[family](**required)
     sizes = {key: value for key, value in sizes.items() if key != "head.classes"}
     return base.override(sizes).override(changes)
 
@@ -104,13 +94,13 @@ def test_text_to_text(family, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", ["gpt", "vit"])
 def test_the_cost_of_a_plan(family, kind):
-    """Pictures are costed by a walk without numbers, on a device that has none."""
+    """By a walk without numbers, on a device that has none."""
     if family == "gpt" and kind in BLIND:
         return
     config = config_of(family, kind)
-    cost = picture_cost(config, batch=2, size=32) if family == "vit" else cost_of(config, batch=2, length=30)
+    cost = cost_of(config, batch=2, length=32 if family == "vit" else 30)
     maps = sum(p.numel() for p in config.skeleton().parameters() if p.dim() == 2)
-    assert cost.flops > 6 * maps and cost.memory > 4 * cost.parameters > 0
+    assert cost.flops > 6 * maps and cost.memory().total > 4 * cost.parameters > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,34 +125,34 @@ def test_a_model_with_relative_positions_can_still_be_local():
 
 def test_kinds_take_turns_through_the_depth():
     config = config_of("gpt", "softmax, local")
-    kinds = [type(layer.attention.lookup).__name__ for layer in config.build().layers]
-    assert kinds == ["SoftmaxLookup", "PatternLookup", "SoftmaxLookup"]
+    kinds = [type(layer.attention.core).__name__ for layer in config.build().layers]
+    assert kinds == ["SoftmaxAttention", "PatternAttention", "SoftmaxAttention"]
     assert config.attention.heads == 2 and not config.attention.bias
     assert config.build().layers[1].attention.heads == 2 and config.build().layers[1].attention.query.bias is None
     assert ModelConfig.from_toml(config.to_toml()) == config
-    listed = ModelConfig.pick(
+    listed = ModelConfig.from_config(
         {"kind": "gpt", "vocab_size": 5, "attention": ["softmax", {"kind": "local", "window": 3}]}
     )
     assert [part.kind for part in listed.attention.of] == ["softmax", "local"]
-    assert listed.build().layers[1].attention.lookup.pattern.window == 3
+    assert listed.build().layers[1].attention.core.pattern.window == 3
     spelled = listed.override({"attention": '["hard", {kind = "local", window = 7}]'})
     assert spelled.attention.of[1].window == 7
 
 
 def test_windows_shift_in_every_second_of_their_own_turns():
-    config = config_of("gpt", "window")
-    assert [layer.attention.lookup.shift for layer in config.build().layers] == [0, 2, 0]
-    turns = AttentionConfig.pick(["softmax", {"kind": "window", "window": 4}])
+    config = config_of("gpt", "window", **{"attention.window": 4})
+    assert [layer.attention.core.shift for layer in config.build().layers] == [0, 2, 0]
+    turns = AttentionConfig.from_config(["softmax", {"kind": "window", "window": 4}])
     assert [turns.for_layer(n).shift for n in (1, 3, 5)] == [0, 2, 0]
 
 
 def test_a_memory_is_read_by_softmax_where_places_mean_nothing():
-    local = AttentionConfig.pick({"kind": "local", "window": 3, "heads": 4, "beta": 1.0, "dropout": 0.1})
+    local = AttentionConfig.from_config({"kind": "local", "window": 3, "heads": 4, "beta": 1.0, "dropout": 0.1})
     assert local.for_memory() == SoftmaxConfig(heads=4, beta=1.0, dropout=0.1)
-    assert AttentionConfig.pick("linear").for_memory().kind == "linear"
+    assert AttentionConfig.from_config("linear").for_memory().kind == "linear"
     model = config_of("transformer", "local").build()
-    assert type(model.decoder.layers[0].cross_attention.lookup).__name__ == "SoftmaxLookup"
-    assert type(model.decoder.layers[0].attention.lookup).__name__ == "PatternLookup"
+    assert type(model.decoder.layers[0].cross_attention.core).__name__ == "SoftmaxAttention"
+    assert type(model.decoder.layers[0].attention.core).__name__ == "PatternAttention"
 
 
 def test_a_joint_table_has_no_places():
@@ -174,8 +164,9 @@ def test_directions_are_not_drawn_over_when_a_model_begins():
     from weft.blocks.attention.random_features import directions
 
     for family in ("gpt", "bert", "transformer", "t5", "vit"):
-        model = config_of(family, "random-features", **({"position.kind": "rotary"} if family == "t5" else {})).build()
-        found = {name: p for name, p in model.named_parameters() if name.endswith("lookup.directions")}
+        rotary = {"position.kind": "rotary"} if family == "t5" else {}
+        model = config_of(family, "random-features", **{"attention.features": 12}, **rotary).build()
+        found = {name: p for name, p in model.named_parameters() if name.endswith("core.directions")}
         assert found
         for name, p in found.items():
             number = int(name.split("layers.")[1].split(".")[0])
@@ -188,23 +179,23 @@ def test_directions_do_not_learn_however_a_model_came_about():
     model = config.with_weights(weights)
     learns = {name for name, p in model.named_parameters() if p.requires_grad}
     assert "layers.0.attention.query.weight" in learns
-    assert not any("lookup" in name for name in learns)
+    assert not any("core" in name for name in learns)
 
 
 def test_layers_that_take_turns_draw_their_own_directions():
     config = config_of("gpt", "softmax").override({"attention.kind": "random-features, random-features"})
-    first, second, third = (layer.attention.lookup.directions for layer in config.build().layers)
+    first, second, third = (layer.attention.core.directions for layer in config.build().layers)
     assert not torch.equal(first, second) and not torch.equal(first, third)
 
 
 def test_learned_tokens_begin_at_the_size_of_keys():
     for count in (1, 64):
         model = config_of("bert", "global", **{"attention.learned": count, "width": 128}).build()
-        learned = model.layers[0].attention.lookup.learned
+        learned = model.layers[0].attention.core.learned
         assert learned.shape == (2, count, 64) and 0.7 < learned.std() * 8 < 1.3
 
 
-def test_a_class_token_has_no_place_in_a_picture():
+def test_a_class_token_has_no_place_in_a_image():
     for kind in ("local", "window", "softmax, window", "union"):
         with pytest.raises(ConfigError, match="a class token has no place"):
             config_of("vit", kind, pool="class")
@@ -216,4 +207,4 @@ def test_a_refusal_names_the_kind_that_is_to_blame():
         config_of("gpt", "softmax, channel")
     with pytest.raises(ConfigError, match="by their places"):
         config_of("gpt", "global", **{"attention.learned": 2})
-    assert AttentionConfig.pick({"kind": "softmax,local", "heads": 2}).heads == 2
+    assert AttentionConfig.from_config({"kind": "softmax,local", "heads": 2}).heads == 2

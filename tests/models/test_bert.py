@@ -8,8 +8,9 @@ import torch.nn.functional as F
 
 from weft.blocks import PositionConfig
 from weft.errors import ConfigError, DataError, ShapeError, UnsupportedError
-from weft.models import BERTConfig, HeadConfig, ModelConfig, TextRow, encode, encode_bunches, encode_first, preset
-from weft.models.bert import ClassesConfig
+from weft.models import BERTConfig, HeadConfig, ModelConfig, TextRow, encode, encode_buckets, encode_first, preset
+from weft.models.bert.model import ClassesConfig, TokensConfig
+from weft.models.capabilities import TagsTokens
 from weft.training import AdamWConfig
 
 SMALL = {"vocab_size": 50, "width": 16, "depth": 2, "max_length": 24}
@@ -19,7 +20,7 @@ STYLES = {
     "bert": BERTConfig(**BASE),
     "untied": BERTConfig(**SMALL, head={"kind": "masked", "tied": False}),
     "learned q/k norm": BERTConfig(**SMALL, qk_norm="learned"),
-    **{f"post-norm {kind}": BERTConfig(**BASE | {"position": {"kind": kind}}) for kind in PositionConfig.menu},
+    **{f"post-norm {kind}": BERTConfig(**BASE | {"position": {"kind": kind}}) for kind in PositionConfig.registry},
 }
 LENGTHS = (9, 4, 1, 4, 7)
 
@@ -92,8 +93,8 @@ def test_encoding_takes_lists_and_keeps_the_order():
     tokens, keep = padded(texts)
     told, _ = padded(segments)
     assert torch.allclose(bert.pair_logits(first[:, None]), bert.pair_logits(bert(tokens, told, keep)), atol=1e-5)
-    found = list(encode_bunches(bert, lists, tokens=12))
-    assert [bunch.numbers for bunch in found] == [[2, 1, 3], [4], [0]]
+    found = list(encode_buckets(bert, lists, tokens=12))
+    assert [bucket.numbers for bucket in found] == [[2, 1, 3], [4], [0]]
     assert encode(bert, []) == []
     with pytest.raises(DataError, match="no texts"):
         encode_first(bert, [])
@@ -121,18 +122,21 @@ HEADS = {
     "pairs": {"pooled", "pair_logits"},
     "pretraining": {"pooled", "masked_logits", "pair_logits"},
     "classes": {"pooled", "class_logits"},
+    "tokens": {"token_logits"},
 }
 
 
 def test_every_head_is_tested():
-    assert set(HEADS) == set(HeadConfig.menu)
+    assert set(HEADS) == set(HeadConfig.registry)
 
 
 @pytest.mark.parametrize("kind", HEADS)
 def test_a_model_has_its_head_and_no_other(kind):
-    bert = model("default", torch.float32, **{"head.kind": kind})
+    labels = {"labels": ("O", "B", "I")} if kind == "tokens" else {}
+    bert = model("default", torch.float32, head={"kind": kind, **labels})
     hidden = bert(torch.randint(50, (3, 6)))
     shapes = {"pooled": (3, 16), "masked_logits": (3, 6, 50), "pair_logits": (3, 2), "class_logits": (3, 2)}
+    shapes |= {"token_logits": (3, 6, 3)}
     for name, shape in shapes.items():
         if name in HEADS[kind]:
             assert getattr(bert, name)(hidden).shape == shape
@@ -187,7 +191,7 @@ def test_questions_and_answers_belong_together(kind):
         ({"questions": ("keys",)}, "small letters and hyphens"),
     ):
         with pytest.raises(ConfigError, match=words):
-            HeadConfig.pick({"kind": kind, **fields})
+            HeadConfig.from_config({"kind": kind, **fields})
 
 
 def test_labels_and_classes_belong_together():
@@ -196,6 +200,31 @@ def test_labels_and_classes_belong_together():
         ClassesConfig(labels=("a", "b", "c"))
     with pytest.raises(ConfigError, match="twice"):
         ClassesConfig(labels=("a", "a"))
+
+
+def test_labels_of_tokens_have_names():
+    assert TokensConfig(labels=["O", "B-PER"]).labels == ("O", "B-PER")
+    for labels in ((), ("O",), ("O", "O", "B-PER")):
+        with pytest.raises(ConfigError, match=r"labels = .*\nexpected two or more different names"):
+            TokensConfig(labels=labels)
+    with pytest.raises(ConfigError, match="labels"):
+        HeadConfig.from_config("tokens")
+    bert = model("default", head={"kind": "tokens", "labels": ["O", "B-PER", "I-PER"]})
+    assert isinstance(bert, TagsTokens) and ModelConfig.from_dict(bert.config.to_dict()) == bert.config
+    fresh = bert.config.build()
+    assert not fresh.labels[1].weight.any(), "the head begins at zero, as all heads do"
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_labels_of_tokens_are_the_same_packed_padded_and_alone(style):
+    bert, (texts, _) = model(style, head={"kind": "tokens", "labels": ["O", "B-PER", "I-PER"]}), ragged()
+    row, (tokens, keep) = TextRow.of(texts), padded(texts)
+    packed = bert.token_logits(row.states(bert))[0]
+    assert torch.allclose(packed, bert.token_logits(bert(tokens, None, keep))[keep], atol=1e-12)
+    alone = torch.cat([bert.token_logits(bert(text[None]))[0] for text in texts])
+    assert torch.allclose(packed, alone, atol=1e-12) and packed.std() > 0.1
+    at = torch.tensor([0, 7, 11])
+    assert torch.allclose(bert.token_logits(row.states(bert)[0, at]), packed[at], atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -210,14 +239,14 @@ def test_labels_and_classes_belong_together():
 )
 def test_presets_have_the_published_sizes(name, head, count):
     family, fields = preset(name)
-    shapes = ModelConfig.pick({"kind": family, **fields, "head": head}).shapes()
+    shapes = ModelConfig.from_config({"kind": family, **fields, "head": head}).shapes()
     assert sum(math.prod(shape) for shape in shapes.values()) == count
 
 
 def test_every_preset_builds():
     for name in ("bert", "bert-tiny", "bert-small"):
         family, fields = preset(name)
-        assert ModelConfig.pick({"kind": family, "vocab_size": 50, **fields}).shapes()
+        assert ModelConfig.from_config({"kind": family, "vocab_size": 50, **fields}).shapes()
 
 
 @pytest.mark.parametrize("style", ["default", "bert", "untied"])

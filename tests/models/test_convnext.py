@@ -6,8 +6,8 @@ import torch.nn.functional as F
 
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models import ModelConfig
-from weft.models.convnext import PRESETS, ConvNeXtConfig
-from weft.models.pictures import PictureHead
+from weft.models.convnext.model import ConvNeXtConfig
+from weft.models.images import ImageHead
 
 SMALL = {"channels": 1, "widths": (8, 16, 32), "depths": (1, 2, 1), "head": {"classes": 3}}
 
@@ -23,16 +23,16 @@ def model(**changes):
 
 @pytest.mark.parametrize(("name", "millions"), [("tiny", 28.6), ("small", 50.2), ("base", 88.6)])
 def test_the_presets_have_the_sizes_of_the_paper(name, millions):
-    config = ConvNeXtConfig(**PRESETS[f"convnext-{name}"])
+    config = ConvNeXtConfig(**ConvNeXtConfig.presets[f"convnext-{name}"])
     assert round(sum(p.numel() for p in config.skeleton().parameters()) / 1e6, 1) == millions
     assert config.depth == sum(config.depths) and config.width == config.widths[-1]
-    assert ModelConfig.pick(config.to_dict()) == config
+    assert ModelConfig.from_config(config.to_dict()) == config
 
 
 @pytest.mark.parametrize(
     ("size", "patch", "places"), [((28, 28), 2, 9), ((29, 35), 2, 12), ((8, 8), 2, 1), ((28, 28), 4, 1)]
 )
-def test_every_stage_halves_the_picture(size, patch, places):
+def test_every_stage_halves_the_image(size, patch, places):
     convnext = model(patch=patch)
     states = convnext(torch.randn(2, 1, *size, dtype=torch.float64))
     assert states.shape == (2, places, 32) and convnext.class_logits(states).shape == (2, 3)
@@ -55,7 +55,7 @@ def test_the_convolution_sees_kernel_rows_around_each_place():
     assert seen[2:7, 2:7].all() and int(seen.sum()) == 25
 
 
-def test_a_picture_does_not_depend_on_its_company():
+def test_a_image_does_not_depend_on_its_company():
     convnext, pixels = model(), torch.randn(5, 1, 17, 20, dtype=torch.float64)
     together = convnext.class_logits(convnext(pixels))
     for i in range(5):
@@ -113,7 +113,7 @@ def test_what_cannot_be_is_refused(changes, message):
         ConvNeXtConfig(**SMALL | changes)
 
 
-def test_pictures_that_do_not_fit_are_refused():
+def test_images_that_do_not_fit_are_refused():
     convnext = model()
     with pytest.raises(ShapeError, match=r"at least 8 × 8"):
         convnext(torch.zeros(1, 1, 7, 20, dtype=torch.float64))
@@ -130,15 +130,15 @@ def test_a_hidden_layer_without_classes_is_a_head_of_its_own():
     assert convnext.classes(convnext.pooled(states)).shape == (2, 5)
     with pytest.raises(UnsupportedError, match=r"head.classes = 0"):
         convnext.class_logits(states)
-    assert PictureHead(hidden=5, classes=2).build(4)[3].weight.shape == (2, 5)
+    assert ImageHead(hidden=5, classes=2).build(4)[3].weight.shape == (2, 5)
 
 
 def test_it_learns_where_a_square_is():
     torch.manual_seed(0)
     truth = torch.arange(64) % 4
     pixels = 0.1 * torch.randn(64, 1, 12, 12)
-    for picture, place in zip(pixels, truth.tolist(), strict=True):
-        picture[0, 6 * (place // 2) + 1 : 6 * (place // 2) + 5, 6 * (place % 2) + 1 : 6 * (place % 2) + 5] += 1
+    for image, place in zip(pixels, truth.tolist(), strict=True):
+        image[0, 6 * (place // 2) + 1 : 6 * (place // 2) + 5, 6 * (place % 2) + 1 : 6 * (place % 2) + 5] += 1
     convnext = ConvNeXtConfig(channels=1, widths=(8, 16), depths=(1, 1), head={"classes": 4}).build()
     optimizer = torch.optim.AdamW(convnext.parameters(), lr=1e-2)
     for _ in range(60):

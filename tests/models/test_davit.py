@@ -1,4 +1,4 @@
-"""DaViT: any size of picture, a picture alone as in company, its parts, its start, and that it learns."""
+"""DaViT: any size of image, an image alone as in company, its parts, its start, and that it learns."""
 
 import math
 
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 import weft
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models import ModelConfig
-from weft.models.davit import PRESETS, DaViTConfig
+from weft.models.davit.model import DaViTConfig
 from weft.training import AdamWConfig
 
 SMALL = {"widths": (8, 12), "depths": (1, 2), "strides": (2, 2), "head_width": 4, "window": 3}
@@ -18,7 +18,13 @@ STYLES = {
     "one stage": DaViTConfig(widths=(8,), depths=(1,), strides=(1,), head_width=4, window=4, stem=1, channels=1),
     "no smaller": DaViTConfig(**SMALL | {"strides": (1, 1)}, norm="rms", feed_forward="gated"),
     "paper": DaViTConfig(
-        **{**PRESETS["davit-tiny"], "widths": (4, 8, 8, 12), "depths": (1, 1, 2, 1), "head_width": 4, "window": 2}
+        **{
+            **DaViTConfig.presets["davit-tiny"],
+            "widths": (4, 8, 8, 12),
+            "depths": (1, 1, 2, 1),
+            "head_width": 4,
+            "window": 2,
+        }
     ),
 }
 
@@ -32,30 +38,30 @@ def model(style="default", dtype=torch.float64, **changes):
     return davit
 
 
-def pictures(davit, count=2, rows=9, columns=14):
+def images(davit, count=2, rows=9, columns=14):
     torch.manual_seed(2)
     return torch.randn(count, davit.config.channels, rows, columns, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 17), (28, 28), (45, 6)])
-def test_any_size_of_picture(style, rows, columns):
+def test_any_size_of_image(style, rows, columns):
     davit = model(style)
-    found = list(davit.pyramid(pictures(davit, 2, rows, columns)))
+    found = list(davit.pyramid(images(davit, 2, rows, columns)))
     smaller = 1
     for (states, grid), width, stride in zip(found, davit.config.widths, davit.config.strides, strict=True):
         smaller *= stride
         assert (grid.rows, grid.columns) == (math.ceil(rows / smaller), math.ceil(columns / smaller))
         assert states.shape == (2, grid.places, width)
         assert states.isfinite().all()
-    assert torch.equal(davit(pictures(davit, 2, rows, columns)), found[-1][0])
+    assert torch.equal(davit(images(davit, 2, rows, columns)), found[-1][0])
     assert davit.pooled(found[-1][0]).shape == (2, davit.config.widths[-1])
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_picture_alone_is_the_picture_in_a_batch(style):
+def test_a_image_alone_is_the_image_in_a_batch(style):
     davit = model(style)
-    pixels = pictures(davit, 3)
+    pixels = images(davit, 3)
     together = davit(pixels)
     for row in range(3):
         assert torch.allclose(davit(pixels[row : row + 1])[0], together[row], atol=1e-12)
@@ -71,16 +77,16 @@ def test_state_round_trips(style):
     config = ModelConfig.from_dict(davit.config.to_dict())
     assert config == davit.config == ModelConfig.from_toml(davit.config.to_toml())
     again = config.with_weights({name: t.clone() for name, t in davit.state_dict().items()}).eval()
-    assert torch.equal(again(pictures(davit)), davit(pictures(davit)))
+    assert torch.equal(again(images(davit)), davit(images(davit)))
     assert not list(davit.buffers())
 
 
 def test_every_pixel_reaches_every_place_and_every_parameter_learns():
     davit = model("paper", **{"head.classes": 3})
-    pixels = pictures(davit, 1, 32, 32).requires_grad_()
+    pixels = images(davit, 1, 32, 32).requires_grad_()
     first, _ = next(davit.pyramid(pixels))
     (slope,) = torch.autograd.grad(first[0, -1].square().sum(), pixels)
-    assert slope[0, :, :4, :4].any()  # channels have seen the whole picture, in the first layer already
+    assert slope[0, :, :4, :4].any()  # channels have seen the whole image, in the first layer already
     davit.class_logits(davit(pixels)).square().sum().backward()
     for name, p in davit.named_parameters():
         assert p.grad.isfinite().all() and p.grad.any(), name
@@ -92,7 +98,7 @@ def test_windows_alone_would_not_reach_so_far():
     for stage in davit.stages:
         for layer in stage.layers:
             layer.channel.forward = lambda x, grid: x
-    pixels = pictures(davit, 1, 32, 32).requires_grad_()
+    pixels = images(davit, 1, 32, 32).requires_grad_()
     first, _ = next(davit.pyramid(pixels))
     (slope,) = torch.autograd.grad(first[0, -1].square().sum(), pixels)
     assert not slope[0, :, :4, :4].any()
@@ -100,7 +106,7 @@ def test_windows_alone_would_not_reach_so_far():
 
 def test_a_norm_of_the_mean_is_what_the_head_reads():
     davit = model()
-    states = davit(pictures(davit))
+    states = davit(images(davit))
     expected = davit.classes(F.layer_norm(states.mean(1), (12,), davit.norm.weight, davit.norm.bias))
     assert torch.allclose(davit.class_logits(states), expected, atol=1e-12)
     with pytest.raises(UnsupportedError, match=r"head.classes = 0"):
@@ -128,7 +134,7 @@ PARTS = ("map", "norm")
 
 def test_the_map_shown_is_the_map_in_use():
     davit = model(dtype=torch.float32)
-    pixels = pictures(davit, rows=12, columns=12).float()  # two windows of 3 × 3 in each direction
+    pixels = images(davit, rows=12, columns=12).float()  # two windows of 3 × 3 in each direction
     plain = davit(pixels)
     with weft.capture(davit, "stages.*.spatial.attention") as maps:
         assert torch.equal(davit(pixels), plain)
@@ -152,7 +158,9 @@ def test_the_default_begins_with_silent_branches_and_even_scores(hidden):
 
 
 def test_the_papers_sizes_begin_as_timms():
-    davit = DaViTConfig(**{**PRESETS["davit-tiny"], "widths": (32, 64), "depths": (1, 1), "strides": (4, 2)}).build()
+    davit = DaViTConfig(
+        **{**DaViTConfig.presets["davit-tiny"], "widths": (32, 64), "depths": (1, 1), "strides": (4, 2)}
+    ).build()
     layer = davit.stages[1].layers[0].channel
     for linear in (layer.attention.output, layer.feed_forward.down, davit.classes[1]):
         assert linear.weight.std().item() == pytest.approx(0.02, rel=0.1)
@@ -175,7 +183,7 @@ def test_it_learns_by_heart():
 
 def test_dropout_acts_in_training_alone():
     davit = model(dropout=0.5)
-    pixels = pictures(davit)
+    pixels = images(davit)
     assert torch.equal(davit(pixels), davit(pixels))
     davit.train()
     assert not torch.equal(davit(pixels), davit(pixels))
@@ -196,7 +204,7 @@ def test_what_does_not_fit_together_is_refused(fields, words):
         DaViTConfig(**fields)
 
 
-def test_what_is_no_picture_is_refused():
+def test_what_is_no_image_is_refused():
     davit = model()
     for wrong in (torch.randn(2, 1, 9, 9), torch.randn(3, 9, 9)):
         with pytest.raises(ShapeError, match=r"expected \(B, 3, Y, X\)"):

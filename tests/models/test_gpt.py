@@ -19,7 +19,7 @@ STYLES = {
     "learned q/k norm": GPTConfig(vocab_size=50, width=16, depth=2, max_length=24, qk_norm="learned"),
     **{
         kind: GPTConfig(vocab_size=50, width=16, depth=2, max_length=24, position={"kind": kind})
-        for kind in PositionConfig.menu
+        for kind in PositionConfig.registry
     },
 }
 
@@ -88,7 +88,7 @@ def test_one_batch_can_be_learned_by_heart(optimizer):
 def test_gpt2_presets_have_the_published_sizes(name, millions):
     family, fields = preset(name)
     with torch.device("meta"):
-        gpt = ModelConfig.pick({"kind": family, **fields}).build()
+        gpt = ModelConfig.from_config({"kind": family, **fields}).build()
     assert sum(p.numel() for p in gpt.parameters()) / 1e6 == pytest.approx(millions, abs=0.01)
 
 

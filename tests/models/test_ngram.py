@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from weft.errors import ConfigError, DataError, ShapeError, WeightsError
-from weft.models import ModelConfig, NGramConfig, ngram_tables, preset
-from weft.models.ngram_counts import count
-from weft.models.ngram_smoothing import FALLBACK, SmoothingConfig, discounts
+from weft.models import ModelConfig, NGramConfig, preset
+from weft.models.ngram import tables as ngram_tables
+from weft.models.ngram.counts import count
+from weft.models.ngram.smoothing import FALLBACK, SmoothingConfig, discounts
 
 V, END = 9, 8
 SMOOTHINGS = {
@@ -34,7 +35,7 @@ def text(length=400, seed=0, below=7):
 
 def smoothing(kind, order):
     fields = {k: v[:order] if isinstance(v, tuple) else v for k, v in SMOOTHINGS[kind].items()}
-    return SmoothingConfig.pick({"kind": kind, **fields})
+    return SmoothingConfig.from_config({"kind": kind, **fields})
 
 
 def counted_model(kind, order, ids=None, *, end=END):
@@ -246,7 +247,7 @@ def test_compiled_loops_give_the_same_numbers(monkeypatch):
 
 def test_keys_of_many_bits_are_sorted_like_numpy_does():
     pytest.importorskip("numba", reason="numba is not installed: the compiled loops are not tested")
-    from weft.models import ngram_loops
+    from weft.models.ngram import loops as ngram_loops
 
     keys = np.random.default_rng(0).integers(0, 2**45, 5000) // 2**30 * 2**30 + np.arange(5000) % 3
     found, places = ngram_loops.sort_places(keys, int(keys.max()))
@@ -273,14 +274,16 @@ def test_k_and_weights_are_chosen_on_held_out_text():
         config = NGramConfig(vocab_size=V, order=2, smoothing=way, end=END)
         return config.with_tables(way.tables(counts, END)).text_nats(held_out)
 
-    chosen = SmoothingConfig.pick("add-k").fitted(counts, held_out, END)
-    assert all(loss(chosen) <= loss(SmoothingConfig.pick({"kind": "add-k", "k": k})) for k in (0.01, 0.1, 1.0, 3.0))
-    mixed = SmoothingConfig.pick("jelinek-mercer").fitted(counts, held_out, END)
+    chosen = SmoothingConfig.from_config("add-k").fitted(counts, held_out, END)
+    assert all(
+        loss(chosen) <= loss(SmoothingConfig.from_config({"kind": "add-k", "k": k})) for k in (0.01, 0.1, 1.0, 3.0)
+    )
+    mixed = SmoothingConfig.from_config("jelinek-mercer").fitted(counts, held_out, END)
     near = [
         tuple(min(0.999, max(0.001, w + d)) for w, d in zip(mixed.weights, (a, b), strict=True))
         for a, b in ((0.05, 0), (-0.05, 0), (0, 0.05), (0, -0.05))
     ]
-    others = [loss(SmoothingConfig.pick({"kind": "jelinek-mercer", "weights": weights})) for weights in near]
+    others = [loss(SmoothingConfig.from_config({"kind": "jelinek-mercer", "weights": weights})) for weights in near]
     assert loss(mixed) < min(others)
 
 
@@ -291,7 +294,7 @@ def test_names():
     assert preset("unigram") == preset("1gram") == ("ngram", {"order": 1})
     assert preset("trigram")[1] == preset("3gram")[1] == {"order": 3}
     assert preset("ngram") == ("ngram", {})
-    assert ModelConfig.pick({"kind": "ngram", "vocab_size": 5}).order == 5
+    assert ModelConfig.from_config({"kind": "ngram", "vocab_size": 5}).order == 5
     with pytest.raises(ConfigError, match="10gram"):
         preset("1000gram")
 

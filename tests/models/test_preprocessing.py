@@ -1,4 +1,4 @@
-"""What pictures go through before a model from elsewhere reads them: from files, and into files that others open."""
+"""What images go through before a model from elsewhere reads them: from files, and into files that others open."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models import Foreign
+from weft.models import HuggingFaceConfig
 from weft.models.preprocessing import (
     PREPROCESSOR,
     Preprocessing,
@@ -40,7 +40,7 @@ CONVNEXT = {  # as facebook/convnext-tiny-224 has it
 
 
 def read(settings):
-    return read_preprocessing(Foreign(settings, PREPROCESSOR))
+    return read_preprocessing(HuggingFaceConfig(settings, PREPROCESSOR))
 
 
 def test_files_of_the_hub():
@@ -90,7 +90,7 @@ def test_timm():
     }
 
     def timm(**changes):
-        return read_timm_preprocessing(Foreign({"pretrained_cfg": told | changes}))
+        return read_timm_preprocessing(HuggingFaceConfig({"pretrained_cfg": told | changes}))
 
     expected = Preprocessing(image_size=96, mean=(0.1,) * 3, std=(0.2,) * 3, crop=0.9)
     assert timm() == expected
@@ -120,18 +120,18 @@ def test_there_and_back(case, tmp_path):
 @pytest.mark.parametrize("case", CASES)
 def test_transformers_opens_what_is_written(case, tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
-    image = pytest.importorskip("PIL.Image")
+    pil = pytest.importorskip("PIL.Image")
     given = CASES[case]
     (tmp_path / PREPROCESSOR).write_text(json.dumps(preprocessing_settings(given)))
     theirs = transformers.AutoImageProcessor.from_pretrained(tmp_path)
-    picture = image.fromarray(np.random.default_rng(0).integers(0, 256, (37, 52, 3), dtype=np.uint8))
-    found = np.asarray(theirs(picture, return_tensors="np")["pixel_values"])[0]
-    side, way = given.image_size, getattr(image.Resampling, given.resample.upper())
+    image = pil.fromarray(np.random.default_rng(0).integers(0, 256, (37, 52, 3), dtype=np.uint8))
+    found = np.asarray(theirs(image, return_tensors="np")["pixel_values"])[0]
+    side, way = given.image_size, getattr(pil.Resampling, given.resample.upper())
     if given.crop is None:
-        ready = picture.resize((side, side), way)
+        ready = image.resize((side, side), way)
     else:
         edge = int(side / given.crop)
-        larger = picture.resize((int(edge * 52 / 37), edge), way)
+        larger = image.resize((int(edge * 52 / 37), edge), way)
         left, top = (larger.width - side) // 2, (larger.height - side) // 2
         ready = larger.crop((left, top, left + side, top + side))
     expected = (np.asarray(ready) / 255 - np.array(given.mean)) / np.array(given.std)

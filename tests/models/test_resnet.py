@@ -7,7 +7,7 @@ from torch import nn
 
 from weft.errors import ConfigError, ShapeError
 from weft.models import ModelConfig
-from weft.models.resnet import PRESETS, ResNetConfig
+from weft.models.resnet import ResNetConfig
 
 SMALL = {"channels": 1, "widths": (8, 16, 32), "depths": (1, 2, 1), "groups": 4, "head": {"classes": 3}}
 
@@ -23,10 +23,10 @@ def model(**changes):
 
 @pytest.mark.parametrize(("name", "millions"), [("18", 11.7), ("34", 21.8)])
 def test_the_presets_have_the_sizes_of_the_paper(name, millions):
-    config = ResNetConfig(**PRESETS[f"resnet-{name}"])
+    config = ResNetConfig(**ResNetConfig.presets[f"resnet-{name}"])
     assert round(sum(p.numel() for p in config.skeleton().parameters()) / 1e6, 1) == millions
     assert 2 * config.depth + 2 == int(name)  # convolutions, and the scores
-    assert ModelConfig.pick(config.to_dict()) == config
+    assert ModelConfig.from_config(config.to_dict()) == config
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_presets_have_the_sizes_of_the_paper(name, millions):
         ((33, 1), "large", 3),
     ],
 )
-def test_every_stage_halves_the_picture(size, stem, places):
+def test_every_stage_halves_the_image(size, stem, places):
     resnet = model(stem=stem)
     states = resnet(torch.randn(2, 1, *size, dtype=torch.float64))
     assert states.shape == (2, places, 32) and resnet.class_logits(states).shape == (2, 3)
@@ -47,7 +47,7 @@ def test_every_stage_halves_the_picture(size, stem, places):
 
 
 @pytest.mark.parametrize("stem", ["small", "large"])
-def test_a_picture_does_not_depend_on_its_company(stem):
+def test_a_image_does_not_depend_on_its_company(stem):
     resnet, pixels = model(stem=stem), torch.randn(5, 1, 17, 20, dtype=torch.float64)
     resnet.train()  # where batch norm would mix them
     together = resnet.class_logits(resnet(pixels))
@@ -107,7 +107,7 @@ def test_what_cannot_be_is_refused(changes, message):
         ResNetConfig(**SMALL | changes)
 
 
-def test_pictures_that_do_not_fit_are_refused():
+def test_images_that_do_not_fit_are_refused():
     with pytest.raises(ShapeError, match=r"expected \(B, 1, Y, X\)"):
         model()(torch.zeros(1, 3, 20, 20, dtype=torch.float64))
 
@@ -116,8 +116,8 @@ def test_it_learns_where_a_square_is():
     torch.manual_seed(0)
     truth = torch.arange(64) % 4
     pixels = 0.1 * torch.randn(64, 1, 12, 12)
-    for picture, place in zip(pixels, truth.tolist(), strict=True):
-        picture[0, 6 * (place // 2) + 1 : 6 * (place // 2) + 5, 6 * (place % 2) + 1 : 6 * (place % 2) + 5] += 1
+    for image, place in zip(pixels, truth.tolist(), strict=True):
+        image[0, 6 * (place // 2) + 1 : 6 * (place // 2) + 5, 6 * (place % 2) + 1 : 6 * (place % 2) + 5] += 1
     resnet = ResNetConfig(channels=1, widths=(8, 16), depths=(1, 1), groups=4, head={"classes": 4}).build()
     optimizer = torch.optim.AdamW(resnet.parameters(), lr=1e-2)
     for _ in range(60):

@@ -27,7 +27,7 @@ STYLES = {
     "v1.1": published("t5-v1_1-small"),
     "tied, unscaled": T5Config(**SMALL, tied="unscaled"),
     "few distances": T5Config(**SMALL, position={"kind": "relative", "buckets": 5, "max_distance": 4}),
-    **{f"positions {kind}": T5Config(**SMALL, position=kind) for kind in PositionConfig.menu if kind != "relative"},
+    **{f"positions {kind}": T5Config(**SMALL, position=kind) for kind in PositionConfig.registry if kind != "relative"},
 }
 SOURCES, TARGETS = (9, 4, 1, 7), (5, 8, 2, 1)
 
@@ -217,13 +217,13 @@ def test_one_batch_can_be_learned_by_heart(optimizer):
 )
 def test_presets_have_the_published_sizes(name, parameters):
     family, fields = preset(name)
-    shapes = ModelConfig.pick({"kind": family, **fields}).shapes()
+    shapes = ModelConfig.from_config({"kind": family, **fields}).shapes()
     assert sum(math.prod(shape) for shape in shapes.values()) == parameters
 
 
 def test_a_laptop_can_hold_the_tiny_one():
     family, fields = preset("t5-tiny")
-    shapes = ModelConfig.pick({"kind": family, "vocab_size": 8000, **fields}).shapes()
+    shapes = ModelConfig.from_config({"kind": family, "vocab_size": 8000, **fields}).shapes()
     assert sum(math.prod(shape) for shape in shapes.values()) < 5e6
     assert preset("t5") == ("t5", {})
 

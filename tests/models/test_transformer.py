@@ -115,14 +115,14 @@ def test_same_layer_memory_is_the_layer_outputs():
 @pytest.mark.parametrize(("name", "millions"), [("transformer-base", 63.1), ("transformer-big", 214.2)])
 def test_sizes_of_the_paper(name, millions):
     family, fields = preset(name)
-    count = sum(p.numel() for p in ModelConfig.pick({"kind": family, **fields}).skeleton().parameters())
+    count = sum(p.numel() for p in ModelConfig.from_config({"kind": family, **fields}).skeleton().parameters())
     assert round(count / 1e6, 1) == millions
 
 
 def test_the_paper_scales_one_shared_table():
     family, fields = preset("transformer-base")
     small = {**fields, "vocab_size": 20, "width": 16, "depth": 1, "attention": {"kind": "softmax", "heads": 2}}
-    model = ModelConfig.pick({"kind": family, **small}).build().eval()
+    model = ModelConfig.from_config({"kind": family, **small}).build().eval()
     assert model.head.weight is model.tokens.weight and model.head.bias is None and model.source_tokens is None
     x = model.embedding(model.tokens.weight)
     torch.testing.assert_close(x, 4 * model.tokens.weight)
@@ -135,7 +135,7 @@ def test_vocabularies_of_its_own_for_each_side():
 
 def test_config_round_trips():
     config = TransformerConfig(vocab_size=50, memory="joint", decoder_depth=1, head_bias=True)
-    assert ModelConfig.pick(config.to_dict()) == config
+    assert ModelConfig.from_config(config.to_dict()) == config
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_loss_begins_at_ln_of_the_vocabulary():
     for name in ("transformer", "transformer-base"):
         family, fields = preset(name)
         small = {**fields, "vocab_size": 500, "width": 64, "depth": 2}
-        model = ModelConfig.pick({"kind": family, **small}).override({"attention.heads": 4}).build().eval()
+        model = ModelConfig.from_config({"kind": family, **small}).override({"attention.heads": 4}).build().eval()
         source = torch.randint(0, 500, (4, 9))
         logits = model(source, torch.randint(0, 500, (4, 9)))
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.randint(0, 500, (36,)))

@@ -7,13 +7,13 @@ import torch
 from torch.nn import functional as F
 
 from weft.blocks.position.stretching import stretched
-from weft.cost import picture_cost
+from weft.cost import cost_of
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models import ModelConfig, preset
-from weft.models.pictures import PictureHead
-from weft.models.vit import ViT, ViTConfig
+from weft.models.images import ImageHead
+from weft.models.vit.model import ViT, ViTConfig
 
-TINY = {"image_size": 12, "patch": 4, "channels": 1, "width": 16, "depth": 2, "head": PictureHead(classes=3)}
+TINY = {"image_size": 12, "patch": 4, "channels": 1, "width": 16, "depth": 2, "head": ImageHead(classes=3)}
 SIZES = {"vit-ti": 5.7, "vit-s": 22.1, "vit-b": 86.6, "vit-l": 304.3, "vit-h": 632.0}
 
 
@@ -29,17 +29,17 @@ def tiny(**fields) -> ViT:
 @pytest.mark.parametrize("name", SIZES)
 def test_presets_have_the_published_numbers_of_parameters(name):
     family, fields = preset(name)
-    cost = picture_cost(ModelConfig.pick({"kind": family, **fields}), batch=1, size=224)
+    cost = cost_of(ModelConfig.from_config({"kind": family, **fields}), batch=1, length=224)
     assert round(cost.parameters / 1e6, 1) == SIZES[name]
 
 
 def test_operations_of_vit_b_are_those_of_its_maps_and_scores():
     family, fields = preset("vit-b")
-    cost = picture_cost(ModelConfig.pick({"kind": family, **fields}), batch=2, size=224)
+    cost = cost_of(ModelConfig.from_config({"kind": family, **fields}), batch=2, length=224)
     tokens, width, depth = 197, 768, 12
     layer = 2 * tokens * 12 * width**2 + 4 * tokens**2 * width
     first, last = 2 * 196 * 3 * 256 * width, 2 * width * 1000
-    assert cost.flops == pytest.approx(3 * 2 * (depth * layer + first + last), rel=1e-3)
+    assert cost.flops == 2 * (3 * (depth * layer + last) + 2 * first), "nobody asks for the slope of pixels"
 
 
 def test_patches_are_a_convolution_whose_stride_is_its_kernel():
@@ -85,7 +85,7 @@ def test_positions_matter_and_patches_alone_do_not_know_their_place():
 
 
 def test_the_pretraining_head_has_a_tanh_layer():
-    model = tiny(head=PictureHead(classes=3, hidden=7))
+    model = tiny(head=ImageHead(classes=3, hidden=7))
     assert [type(part).__name__ for part in model.classes] == ["Dropout", "Linear", "Tanh", "Linear"]
     assert model.classes[1].weight.shape == (7, 16)
     pooled = model.pooled(model(torch.randn(2, 1, 12, 12)))
@@ -107,7 +107,7 @@ def test_other_attention_is_a_word(kind):
     assert not torch.allclose(model(pixels), full(pixels), atol=1e-3)
 
 
-def test_windows_cut_the_picture_into_squares():
+def test_windows_cut_the_image_into_squares():
     """A change in one corner reaches its own window and, by the second layer's shift, no far corner."""
     fields = {"image_size": 32, "attention": {"kind": "window", "heads": 2, "window": 2}, "qk_norm": False}
     model = tiny(**fields | {"depth": 1})
@@ -136,7 +136,7 @@ def test_wrong_pixels_are_refused():
     for pixels in (torch.randn(1, 3, 12, 12), torch.randn(1, 12, 12), torch.randn(1, 1, 3, 12)):
         with pytest.raises(ShapeError):
             model(pixels)
-    trunk = tiny(head=PictureHead())
+    trunk = tiny(head=ImageHead())
     states = trunk(torch.randn(1, 1, 12, 12))
     with pytest.raises(UnsupportedError, match="no head"):
         trunk.class_logits(states)

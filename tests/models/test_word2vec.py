@@ -5,17 +5,17 @@ import pytest
 import torch
 
 from weft.models import CBOWConfig, ModelConfig, SkipGramConfig
-from weft.models import word2vec_learning as learning
-from weft.models.word2vec_examples import BORDER, Chances, alias_table, many_mixed, mixed
-from weft.objectives.word_vectors import word_vector_loss
-from weft.training.word_vectors import Workers
+from weft.models.word2vec import learning
+from weft.models.word2vec.examples import BORDER, Chances, alias_table, many_mixed, mixed
+from weft.models.word2vec.loss import word_vector_loss
+from weft.models.word2vec.workers import Workers
 
 COUNTS = np.arange(40, 0, -1) ** 2
 KINDS = ["cbow", "skipgram"]
 
 
 def config_of(kind, **fields):
-    return ModelConfig.pick({"kind": kind, "vocab_size": 40, "width": 20, "window": 3, "negative": 4, **fields})
+    return ModelConfig.from_config({"kind": kind, "vocab_size": 40, "width": 20, "window": 3, "negative": 4, **fields})
 
 
 def block(size=200, seed=0):
@@ -30,7 +30,7 @@ def model_of(config, dtype=torch.float32):
     model = config.build()
     for p in model.parameters():
         torch.nn.init.normal_(p, std=0.5)
-    return learning.lined_up(model) if dtype == torch.float32 else model.to(dtype)
+    return model.lined_up() if dtype == torch.float32 else model.to(dtype)
 
 
 def brute_force(words, chances, base):
@@ -159,7 +159,7 @@ def test_many_threads_learn_what_one_learns():
     config = config_of("skipgram", sample=0.0)
     chances, ends = Chances(COUNTS, config, 7), []
     for threads in (1, 4):
-        model = learning.lined_up(config.build())
+        model = config.build().lined_up()
         workers = Workers(model, chances, lambda n: block(2000, seed=n % 4), threads)
         workers.learn(range(40), 0.05)
         ends.append(workers.learn(range(4), 0.0))
@@ -199,7 +199,7 @@ def test_one_number_and_many_are_mixed_alike():
 
 def test_rows_begin_on_cache_lines_and_nothing_leaks_between_them():
     config = CBOWConfig(vocab_size=40, width=21)
-    model = learning.lined_up(config.build())
+    model = config.build().lined_up()
     array = learning._array(model.input.weight)
     assert array.shape == (40, 32) and array.ctypes.data % 64 == 0
     learning.learner(model, Chances(COUNTS, config, 0))(block(), 0.1, 5)
@@ -211,7 +211,7 @@ def test_rows_begin_on_cache_lines_and_nothing_leaks_between_them():
 def test_a_full_softmax_learns(kind):
     config = config_of(kind, negative=0, window=1, sample=0.0)
     words = np.tile(np.arange(10, dtype=np.int32), 12)  # what follows is certain
-    chances, model = Chances(np.full(40, 12), config, 0), learning.lined_up(config.build())
+    chances, model = Chances(np.full(40, 12), config, 0), config.build().lined_up()
     learn = learning.learner(model, chances)
     losses = [np.divide(*learn(words, rate, chances.base(n))) for n, rate in enumerate([0.0, *[0.3] * 25, 0.0])]
     best = np.log(2) if kind == "skipgram" else 0.0  # the word before or the one after
@@ -221,7 +221,7 @@ def test_a_full_softmax_learns(kind):
 def test_without_numba_it_works_too(monkeypatch):
     monkeypatch.setattr(learning, "has_loop", lambda: False)
     config = config_of("cbow")
-    assert isinstance(learning.learner(learning.lined_up(config.build()), Chances(COUNTS, config, 0)), learning._Plain)
+    assert isinstance(learning.learner(config.build().lined_up(), Chances(COUNTS, config, 0)), learning._Plain)
 
 
 def test_every_block_has_draws_of_its_own():

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from weft.models import BERTConfig, TextRow
-from weft.models.bert import ClassesConfig
+from weft.models.bert.model import ClassesConfig
 from weft.objectives import Classification, LabelledRow
 from weft.objectives.classification import class_logits
 

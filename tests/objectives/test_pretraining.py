@@ -11,10 +11,10 @@ from pretraining_setup import FIRST, marks, numbered
 from weft.data import LabelledPairs, PretrainingSamples
 from weft.data.pretraining import TASKS
 from weft.errors import ConfigError, UnsupportedError
-from weft.models import BERTConfig
+from weft.models import BERTConfig, HeadConfig
 from weft.objectives import ObjectiveConfig, PretrainingBatch, pretraining_loss
 from weft.training import AdamWConfig
-from weft.training.sums import Sums
+from weft.training.sums import LossSums
 
 TEXT = numbered(12, sentences=(2, 5), tokens=(5, 12))
 SIZE = FIRST + 800
@@ -29,7 +29,7 @@ LENGTH = 40
 
 
 def means_of(parts):
-    sums = Sums()
+    sums = LossSums()
     sums.add(0.0, 1, parts)
     return sums.means()
 
@@ -38,7 +38,7 @@ def setup(*tasks, dtype=torch.float64, start=0.1, text=TEXT, **fields):
     config = ObjectiveConfig(tasks=tasks, **fields)
     made = PretrainingSamples(text, marks(SIZE), LENGTH, tasks=tasks, masking=config.masking, pairs=PAIRS)
     torch.manual_seed(1)
-    head = config.head(classes=3)
+    head = HeadConfig.from_config(config.head(classes=3))
     model = BERTConfig(vocab_size=SIZE, width=16, depth=2, max_length=LENGTH, head=head).build().to(dtype)
     if start:
         with torch.no_grad():
@@ -175,11 +175,11 @@ def test_the_config_speaks():
 
 
 def test_the_head_is_the_one_that_the_tasks_need():
-    assert ObjectiveConfig().head().kind == "masked"
-    pairs = ObjectiveConfig(tasks=("entailment", "next-sentence")).head(classes=3)
+    assert ObjectiveConfig().head() == {"kind": "masked"}
+    pairs = HeadConfig.from_config(ObjectiveConfig(tasks=("entailment", "next-sentence")).head(classes=3))
     assert pairs.kind == "pairs"
     assert (pairs.questions, pairs.answers) == (("next-sentence", "entailment"), (2, 3))
-    assert ObjectiveConfig(tasks=TASKS).head().kind == "pretraining"
+    assert ObjectiveConfig(tasks=TASKS).head()["kind"] == "pretraining"
     _, model, _ = setup("masked", "next-sentence")
     _, _, other = setup("masked", "inversion")
     with pytest.raises(UnsupportedError, match="no question 'inversion'"):

@@ -104,6 +104,6 @@ def test_smoothing_keeps_the_mean_and_the_end():
     assert charts.smoothed(points[:5], 10) == points[:5]
 
 
-def test_a_table_stands_behind_a_picture():
+def test_a_table_stands_behind_a_chart():
     text = figure(NASTY, "<svg></svg>", ["x"], [[NASTY]])
     assert text.count(ESCAPED) == 4 and "<i>" not in text and "<details>" in text and "<svg>" in text

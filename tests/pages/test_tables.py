@@ -43,7 +43,7 @@ def test_the_largest_of_a_row_is_the_darkest():
     assert "<script" not in text and text.count("&lt;script&gt;") == 4
 
 
-def test_a_picture_comes_back_as_it_was():
+def test_a_chart_comes_back_as_it_was():
     rng = np.random.default_rng(0)
     for height, width, channels in ((3, 5, 1), (4, 2, 3), (1, 1, 3)):
         pixels = rng.integers(0, 256, (height, width, channels), dtype=np.uint8)

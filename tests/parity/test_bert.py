@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
-from weft.models import BERTConfig, encode, encode_first, layout_for, preset
+from weft.models import BERTConfig, converter_for, encode, encode_first, preset
 
 transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
 transformers.logging.set_verbosity_error()
@@ -32,6 +32,8 @@ CASES = {
     "nameless classes": ("BertForSequenceClassification", {"num_labels": 5, "hidden_act": "gelu_new"}),
     "regression": ("BertForSequenceClassification", {"num_labels": 1, "problem_type": "regression"}),
     "several labels": ("BertForSequenceClassification", {**NAMES, "problem_type": "multi_label_classification"}),
+    "tokens": ("BertForTokenClassification", {**NAMES, "classifier_dropout": 0.3}),
+    "nameless tokens": ("BertForTokenClassification", {"num_labels": 5}),
     "three segments": ("BertForMaskedLM", {"type_vocab_size": 3}),
 }
 
@@ -73,8 +75,9 @@ def their_results(model, tokens, segments, keep):
     elif kind == "BertForPreTraining":
         results |= {"masked": found.prediction_logits[keep], "pairs": found.seq_relationship_logits}
     else:
-        name = {"BertForMaskedLM": "masked", "BertForNextSentencePrediction": "pairs"}.get(kind, "classes")
-        results[name] = found.logits[keep] if name == "masked" else found.logits
+        names = {"BertForMaskedLM": "masked", "BertForNextSentencePrediction": "pairs"}
+        name = (names | {"BertForTokenClassification": "tokens"}).get(kind, "classes")
+        results[name] = found.logits[keep] if name in ("masked", "tokens") else found.logits
     return results
 
 
@@ -89,6 +92,8 @@ def our_results(model, tokens, segments, keep):
         results["pairs"] = model.pair_logits(hidden)
     if head.kind == "classes":
         results["classes"] = model.class_logits(hidden)
+    if head.kind == "tokens":
+        results["tokens"] = model.token_logits(hidden[keep])
     return results
 
 
@@ -114,7 +119,7 @@ def test_states_logits_and_gradients_are_theirs(case, tmp_path):
     assert all(value.abs().max() > 0.1 for value in expected.values())  # it is not all zeros that agree
 
     folder = HuggingFaceFolder(tmp_path / "hf")
-    table = folder.layout.table_for(folder.config, folder.entries)
+    table = folder.converter.table_for(folder.config, folder.entries)
     found = table.write(slopes(results, dict(ours.named_parameters())))
     wanted = slopes(expected, dict(model.named_parameters()))
     assert len(wanted) > 30 and wanted.keys() <= found.keys()
@@ -144,12 +149,13 @@ AUTO = {
     "pairs": "AutoModelForNextSentencePrediction",
     "pretraining": "AutoModelForPreTraining",
     "classes": "AutoModelForSequenceClassification",
+    "tokens": "AutoModelForTokenClassification",
 }
 
 
 def export(path, model):
     path.mkdir()
-    write_folder(path, layout_for(model.config), model.config, dict(model.named_parameters()), None)
+    write_folder(path, converter_for(model.config), model.config, dict(model.named_parameters()), None)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -165,6 +171,7 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     state, expected = again.state_dict(), model.state_dict()
     assert state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in state)
     assert again.config.id2label == model.config.id2label and again.config.num_labels == model.config.num_labels
+    assert again.config.classifier_dropout == model.config.classifier_dropout
     assert again.config.problem_type in (
         model.config.problem_type,
         *(PROBLEM if model.config.problem_type is None else ()),
@@ -180,14 +187,15 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
 def test_our_own_models_open_there(head, tmp_path):
     fields = preset("bert-base")[1] | {"vocab_size": 61, "width": 32, "depth": 2, "max_length": 20}
     attention = {"kind": "softmax", "heads": 4}
+    head = {"kind": "tokens", "labels": ["O", "B-PER", "I-PER"]} if head == "tokens" else head
     config = BERTConfig(**fields | {"attention": attention, "feed_forward": {"kind": "plain"}, "head": head})
     if head == "none":
         with pytest.raises(UnsupportedError, match="bert: a trunk has its pooler there"):
-            layout_for(config)
+            converter_for(config)
         return
     ours = config.build().eval()
     export(tmp_path / "hf", ours)
-    model = getattr(transformers, AUTO[head]).from_pretrained(tmp_path / "hf").eval()
+    model = getattr(transformers, AUTO[config.head.kind]).from_pretrained(tmp_path / "hf").eval()
     given = batch()
     assert apart(their_results(model, *given), our_results(ours, *given)) < 1e-5
 
@@ -245,9 +253,9 @@ def test_a_head_that_nothing_reads_and_a_trunk_without_one(tmp_path):
 
 HOSTILE = {
     "another class": (
-        {"architectures": ["BertForTokenClassification"]},
+        {"architectures": ["BertForMultipleChoice"]},
         UnsupportedError,
-        "BertForTokenClassification",
+        "BertForMultipleChoice",
     ),
     "no text as class": ({"architectures": [7]}, DataError, "architectures = 7"),
     "relative positions": ({"position_embedding_type": "relative_key"}, UnsupportedError, "relative_key"),
@@ -287,6 +295,25 @@ def test_what_it_cannot_be_is_refused(what, tmp_path):
     assert str(tmp_path / "hf") in str(caught.value) and len(str(caught.value).splitlines()) <= 3
 
 
+HOSTILE_TOKENS = {
+    "labels with holes": ({"id2label": {"0": "a", "2": "b", "3": "c"}}, DataError, "id2label"),
+    "twins": ({"id2label": {"0": "a", "1": "a", "2": "b"}}, DataError, "two or more different names"),
+    "fewer labels than the file": ({"id2label": {"0": "a", "1": "b"}}, WeightsError, "classifier.bias"),
+    "one label": ({"id2label": {"0": "a"}}, DataError, "labels = a"),
+    "a problem that is no label": ({"problem_type": "regression", "id2label": {"0": "a"}}, DataError, "labels = a"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_TOKENS)
+def test_labels_of_tokens_that_cannot_be_are_refused(what, tmp_path):
+    settings, error, words = HOSTILE_TOKENS[what]
+    theirs("tokens").save_pretrained(tmp_path / "hf")
+    assert ours_from(tmp_path / "hf").config.head.labels == ("no", "maybe", "yes")
+    change(tmp_path / "hf", **settings)
+    with pytest.raises(error, match=words):
+        ours_from(tmp_path / "hf")
+
+
 def test_tied_tensors_that_differ_are_refused(tmp_path):
     theirs("masked").save_pretrained(tmp_path / "hf")
     rename(tmp_path / "hf", lambda tensors: tensors | {"cls.predictions.decoder.bias": torch.ones(61)})
@@ -297,7 +324,7 @@ def test_tied_tensors_that_differ_are_refused(tmp_path):
 def test_our_default_parts_have_no_name_there():
     """Every field that is in the way is named, and what to do."""
     with pytest.raises(UnsupportedError, match="bert: position is learned there, not rotary") as caught:
-        layout_for(BERTConfig(vocab_size=61))
+        converter_for(BERTConfig(vocab_size=61))
     said = str(caught.value)
     assert "another family" not in said and len(said.splitlines()) == 3
     for field in ("norm_first", "norm is layer", "qk_norm", "feed_forward.bias", "attention.bias"):
@@ -327,9 +354,9 @@ def test_one_field_in_the_way_is_the_one_that_is_named(field):
     change, reason = IN_THE_WAY[field]
     fields = preset("bert-base")[1] | {"vocab_size": 61, "width": 32, "depth": 1, "max_length": 20}
     config = BERTConfig(**fields | {"attention": {"kind": "softmax", "heads": 4}})
-    assert layout_for(config).name == "bert"
+    assert converter_for(config).name == "bert"
     with pytest.raises(UnsupportedError) as caught:
-        layout_for(config.override(change))
+        converter_for(config.override(change))
     assert str(caught.value).splitlines()[1] == f"expected bert: {reason}"
 
 
@@ -338,5 +365,5 @@ def test_one_field_in_the_way_is_the_one_that_is_named(field):
 def test_other_questions_have_no_name_there(kind, questions, answers):
     fields = preset("bert-base")[1] | {"head": {"kind": kind, "questions": questions, "answers": answers}}
     with pytest.raises(UnsupportedError, match="next-sentence with 2 answers there"):
-        layout_for(BERTConfig(**fields))
-    layout_for(BERTConfig(**fields | {"head": kind}))  # a negative control
+        converter_for(BERTConfig(**fields))
+    converter_for(BERTConfig(**fields | {"head": kind}))  # a negative control

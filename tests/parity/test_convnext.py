@@ -8,11 +8,11 @@ import torch
 from parity.timm_setup import timm_folder, timm_model, timm_or_skip
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
-from weft.models import layout_for
-from weft.models.convnext import ConvNeXtConfig
-from weft.models.convnext_layouts import ConvNextLayout
+from weft.models import converter_for
+from weft.models.convnext.converters import ConvNextConverter
+from weft.models.convnext.model import ConvNeXtConfig
+from weft.models.convnext.timm import TimmConvNeXtConverter
 from weft.models.preprocessing import Preprocessing
-from weft.models.timm_layouts import TimmConvNeXtLayout
 from weft.tasks.run import Run
 
 transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
@@ -91,7 +91,7 @@ def test_states_logits_and_gradients_are_theirs(case, tmp_path):
     assert (slope - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-4
 
     folder = HuggingFaceFolder(tmp_path / "hf")
-    table = folder.layout.table_for(folder.config, folder.entries)
+    table = folder.converter.table_for(folder.config, folder.entries)
     parameters = dict(ours.named_parameters())
     found = dict(zip(parameters, slopes(our_results(ours, pixels), list(parameters.values())), strict=True))
     written = table.write(found)
@@ -109,10 +109,10 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
     ours = ours_from(tmp_path / "hf")
-    assert isinstance(layout_for(ours.config), ConvNextLayout)
+    assert isinstance(converter_for(ours.config), ConvNextConverter)
     (tmp_path / "back").mkdir()
-    write_folder(tmp_path / "back", layout_for(ours.config), ours.config, dict(ours.named_parameters()), None)
-    auto = getattr(transformers, layout_for(ours.config).auto_class(ours.config))
+    write_folder(tmp_path / "back", converter_for(ours.config), ours.config, dict(ours.named_parameters()), None)
+    auto = getattr(transformers, converter_for(ours.config).auto_class(ours.config))
     again, report = auto.from_pretrained(tmp_path / "back", output_loading_info=True)
     assert type(again) is type(model) and not report["missing_keys"] and not report["unexpected_keys"]
     state, expected = again.state_dict(), model.state_dict()
@@ -138,7 +138,7 @@ def test_labels_are_the_names_of_the_classes(tmp_path):
 )
 def test_what_their_class_cannot_say_is_refused(changes, message):
     with pytest.raises(UnsupportedError, match=f"convnext: {message}"):
-        layout_for(ConvNeXtConfig(**changes))
+        converter_for(ConvNeXtConfig(**changes))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_timm_is_read_as_it_computes(case, tmp_path):
     architecture, arguments = TIMM[case]
     model = timm_model(architecture, **arguments)
     run = Run(timm_folder(tmp_path / "timm", model, architecture, arguments))
-    assert isinstance(run.folder.layout, TimmConvNeXtLayout)
+    assert isinstance(run.folder.converter, TimmConvNeXtConverter)
     ours, model = run.model.double(), model.double()
     pixels = pixels_for(ours, (67, 75))
     expected = {"states": model.forward_features(pixels).flatten(2).transpose(1, 2)}
@@ -188,7 +188,7 @@ def test_timm_is_read_as_it_computes(case, tmp_path):
     assert (slope - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-5
 
 
-def test_timm_says_how_pictures_are_prepared(tmp_path):
+def test_timm_says_how_images_are_prepared(tmp_path):
     timm_or_skip()
     architecture, arguments = TIMM["linear maps"]
     model = timm_model(architecture, **arguments)

@@ -7,8 +7,8 @@ from parity.timm_setup import timm_folder, timm_model, timm_or_skip
 from weft.blocks.attention import ChannelConfig
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import UnsupportedError, WeightsError
-from weft.models.davit import PRESETS, DaViTConfig
-from weft.models.davit_layouts import DaViTLayout
+from weft.models.davit.converters import DaViTConverter
+from weft.models.davit.model import PRESETS, DaViTConfig
 
 timm_or_skip()
 SIZES = {"embed_dims": (8, 16, 24, 32), "depths": (1, 2, 1, 1), "num_heads": (1, 2, 3, 4), "num_classes": 5}
@@ -72,7 +72,7 @@ def test_channel_attention_is_timms():
 
 
 def test_our_own_windows_would_be_another_model(tmp_path):
-    """A negative control: timm sees the zeros around the picture, and window attention by itself does not."""
+    """A negative control: timm sees the zeros around the image, and window attention by itself does not."""
     theirs, ours = both(tmp_path)
     pixels = torch.randn(1, 3, 45, 61, dtype=torch.float64)
     for stage in ours.stages:
@@ -90,14 +90,14 @@ def test_named_sizes_have_timms_numbers_of_weights(name, millions):
     ours = sum(torch.Size(shape).numel() for shape in config.shapes().values())
     assert ours == sum(p.numel() for p in theirs.parameters())
     assert round(ours / 1e6, 1) == millions
-    read = DaViTLayout().table(config).read({n: p.to("meta") for n, p in theirs.named_parameters()}, config.shapes())
+    read = DaViTConverter().table(config).read({n: p.to("meta") for n, p in theirs.named_parameters()}, config.shapes())
     assert set(read) == set(config.shapes())
 
 
 @pytest.mark.slow
 def test_every_architecture_that_is_read_is_timms():
     timm = timm_or_skip()
-    for name, fields in DaViTLayout.architectures.items():
+    for name, fields in DaViTConverter.architectures.items():
         with torch.device("meta"):
             theirs = timm.create_model(name)
         shapes = DaViTConfig(**fields).shapes().values()
@@ -106,7 +106,7 @@ def test_every_architecture_that_is_read_is_timms():
 
 def test_the_table_is_reversible_and_total(tmp_path):
     theirs, ours = both(tmp_path)
-    table, state = DaViTLayout().table(ours.config), dict(theirs.state_dict())
+    table, state = DaViTConverter().table(ours.config), dict(theirs.state_dict())
     written = table.write(ours.state_dict())
     assert set(written) == set(state)
     assert all(torch.equal(written[name], tensor) for name, tensor in state.items())

@@ -5,9 +5,9 @@ import pytest
 
 import training_setup
 from weft.models import NGramConfig
-from weft.models.arpa import arpa_lines, read_arpa, spelled
-from weft.models.ngram_counts import count
-from weft.models.ngram_smoothing import SmoothingConfig
+from weft.models.ngram.arpa import arpa_lines, read_arpa, spelled
+from weft.models.ngram.counts import count
+from weft.models.ngram.smoothing import SmoothingConfig
 from weft.text import TokenizerConfig
 
 kenlm = pytest.importorskip("kenlm", reason="kenlm is not installed: its scores are not compared (pip install kenlm)")
@@ -16,9 +16,9 @@ kenlm = pytest.importorskip("kenlm", reason="kenlm is not installed: its scores 
 def made(path, kind, order, tokenizer_kind):
     """A model of a small text, its file as KenLM opens it, and how the tokens are spelled there."""
     text = training_setup.text(4000)
-    tokenizer = TokenizerConfig.pick(tokenizer_kind).train([text])
+    tokenizer = TokenizerConfig.from_config(tokenizer_kind).train([text])
     ids = np.concatenate([np.append(tokenizer.encode(line + "\n"), tokenizer.end) for line in text.splitlines()])
-    way = SmoothingConfig.pick(kind)
+    way = SmoothingConfig.from_config(kind)
     tables = way.tables(count(ids, order, tokenizer.vocab_size, tokenizer.end), tokenizer.end)
     words = spelled(tokenizer.names, tokenizer.end, None)
     path.write_text("".join(arpa_lines(tables, words)), encoding="utf-8")

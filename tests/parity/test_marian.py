@@ -8,8 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
-from weft.models import TransformerConfig, layout_for, preset
-from weft.models.layouts import Layout
+from weft.models import TransformerConfig, converter_for, preset
+from weft.models.converter import Converter
 
 transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
 transformers.logging.set_verbosity_error()
@@ -94,7 +94,7 @@ def test_logits_and_gradients_are_theirs(case, tmp_path):
     assert (logits - expected).abs().max() < 1e-5 and expected.abs().max() > 1
 
     folder = HuggingFaceFolder(tmp_path / "hf")
-    table = folder.layout.table_for(folder.config, folder.entries)
+    table = folder.converter.table_for(folder.config, folder.entries)
     found = table.write(slopes(logits, dict(ours.named_parameters())))
     wanted = slopes(expected, {n: p for n, p in model.named_parameters() if "embed_positions" not in n})
     assert len(wanted) > 40 and wanted.keys() == found.keys() - {"final_logits_bias"}
@@ -132,7 +132,7 @@ def test_step_by_step_is_their_whole(tmp_path):
 
 def export(path, model):
     path.mkdir()
-    write_folder(path, layout_for(model.config), model.config, dict(model.named_parameters()), None)
+    write_folder(path, converter_for(model.config), model.config, dict(model.named_parameters()), None)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -344,7 +344,7 @@ def test_the_words_of_old_files_are_understood(tmp_path):
 def test_our_default_parts_have_no_name_there():
     """Every field that is in the way is named, and what to do."""
     with pytest.raises(UnsupportedError, match="marian: position is sinusoidal there, not rotary") as caught:
-        layout_for(TransformerConfig(vocab_size=41))
+        converter_for(TransformerConfig(vocab_size=41))
     said = str(caught.value)
     assert "another family" not in said and len(said.splitlines()) == 3
     for field in ("norm_first", "norm is layer", "qk_norm", "feed_forward.bias", "attention.bias"):
@@ -375,13 +375,13 @@ IN_THE_WAY = {
 def test_one_field_in_the_way_is_the_one_that_is_named(field):
     change, reason = IN_THE_WAY[field]
     config = papers().config
-    assert layout_for(config).name == "marian"
+    assert converter_for(config).name == "marian"
     with pytest.raises(UnsupportedError) as caught:
-        layout_for(config.override(change))
+        converter_for(config.override(change))
     assert str(caught.value).splitlines()[1] == f"expected marian: {reason}"
 
 
 def test_every_setting_of_theirs_that_is_written_is_one_of_theirs():
     """A misspelled key would be kept by them and not understood."""
     known = set(transformers.MarianConfig().to_dict()) | {"static_position_embeddings"}
-    assert set(Layout.menu["marian"].write_config(papers().config)) <= known
+    assert set(Converter.registry["marian"].write_config(papers().config)) <= known

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from weft.blocks.position.relative import buckets_of
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import DataError, UnsupportedError, WeightsError
-from weft.models import Layout, T5Config, layout_for, preset
+from weft.models import Converter, T5Config, converter_for, preset
 
 transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
 transformers.logging.set_verbosity_error()
@@ -76,10 +76,10 @@ def edit(path, make):
 
 def export(path, model):
     path.mkdir()
-    layout = layout_for(model.config)
-    (path / "config.json").write_text(json.dumps(layout.write_config(model.config)))
+    converter = converter_for(model.config)
+    (path / "config.json").write_text(json.dumps(converter.write_config(model.config)))
     tensors = {name: p.detach() for name, p in model.named_parameters()}
-    save_file(layout.table(model.config, prefix=layout.prefix).write(tensors), path / "model.safetensors")
+    save_file(converter.table(model.config, prefix=converter.prefix).write(tensors), path / "model.safetensors")
     return path
 
 
@@ -118,7 +118,7 @@ def compare(ours, model, limit):
     results, expected = our_results(ours, *given), their_results(model, *given)
     assert apart(results, expected) < limit
     assert all(value.abs().max() > 0.5 for value in expected.values())  # it is not all zeros that agree
-    table = Layout.menu["t5"].table(ours.config, prefix="")
+    table = Converter.registry["t5"].table(ours.config, prefix="")
     found = table.write(slopes(results, dict(ours.named_parameters())))
     wanted = slopes(expected, dict(model.named_parameters()))
     assert wanted.keys() == found.keys()
@@ -187,7 +187,7 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     own = CASES[case].get("tied", CASES[case].get("tie_word_embeddings", True)) is False
     assert ours.config.tied is (False if own else "unscaled" if "tied" in CASES[case] else True)
     export(tmp_path / "back", ours)
-    auto = getattr(transformers, layout_for(ours.config).auto_class(ours.config))
+    auto = getattr(transformers, converter_for(ours.config).auto_class(ours.config))
     again, report = auto.from_pretrained(tmp_path / "back", output_loading_info=True)
     assert type(again) is type(model)
     assert not report["missing_keys"] and not report["unexpected_keys"]
@@ -219,9 +219,9 @@ def test_our_own_models_open_there(name, tmp_path):
 
 def test_dropout_that_has_no_word_there_is_named():
     config = T5Config(**LAPTOP, dropout=0.1, attention={"kind": "softmax", "beta": 1.0, "bias": False, "dropout": 0.1})
-    lost = layout_for(config).losses(config)
+    lost = converter_for(config).losses(config)
     assert len(lost) == 1 and lost[0].startswith("feed_forward.dropout = 0 ")
-    assert layout_for(config).losses(config.override({"feed_forward.dropout": 0.1})) == []
+    assert converter_for(config).losses(config.override({"feed_forward.dropout": 0.1})) == []
 
 
 # -- files as they are found ------------------------------------------------------------------
@@ -330,8 +330,8 @@ IN_THE_WAY = {
 def test_one_field_in_the_way_is_the_one_that_is_named(field):
     changed, reason = IN_THE_WAY[field]
     config = T5Config(**LAPTOP).override({"attention.heads": 4})
-    assert layout_for(config).name == "t5"
+    assert converter_for(config).name == "t5"
     with pytest.raises(UnsupportedError) as caught:
-        layout_for(config.override(changed))
+        converter_for(config.override(changed))
     said = str(caught.value).splitlines()
     assert said[1] == f"expected t5: {reason}" and "--model t5" in said[2]

@@ -13,7 +13,7 @@ from weft.blocks import (
     Mask,
     PostNorm,
     PreNorm,
-    SoftmaxLookup,
+    SoftmaxAttention,
     TransformerLayer,
 )
 from weft.weights import Row, WeightTable
@@ -58,7 +58,7 @@ TRANSFORMER = WeightTable(
 
 
 def our_attention():
-    return Attention(WIDTH, heads=HEADS, lookup=SoftmaxLookup())
+    return Attention(WIDTH, heads=HEADS, core=SoftmaxAttention())
 
 
 def our_layer(residual, decoder=False):

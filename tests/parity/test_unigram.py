@@ -3,9 +3,7 @@
 import gzip
 import io
 import json
-import os
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
+from real_data import DATA, needs_data
 from weft.text import SpecialTokens, Tokenizer
 from weft.text.hugging_face import read_folder
 from weft.text.piece_file import CONTROL, UNKNOWN, read_piece_file
@@ -23,8 +22,6 @@ transformers = pytest.importorskip("transformers", reason="transformers is a pee
 sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is a peer; `make setup` installs it")
 transformers.logging.set_verbosity_error()
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("WEFT_DATA", ROOT.parent / "shared" / "data"))
 PROSE = (
     "The naïve cats sat and sat on the mats, and the bats sat on the cats; café — and 42 owls.\n"
     "Sitting, catting, batting: the cat that sat was sitting (and the bat that sat was batting).\n"
@@ -123,15 +120,26 @@ def ids_of(theirs, texts):
     return theirs(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
 
-def lines():
-    """Lines of prose in three languages, as far as they are there."""
-    found = PROSE.split("\n")
+LINES = [*ODD, *PROSE.split("\n"), *PROSE.split()]
+
+
+def lines_of_data():
+    """Lines of prose in three languages."""
+    found = []
     for name in ("wikitext2/valid.txt", "multi30k/raw/val.de.gz", "multi30k/raw/val.fr.gz"):
-        if (DATA / name).is_file():
-            content = (DATA / name).read_bytes()
-            content = gzip.decompress(content) if name.endswith(".gz") else content
-            found += content.decode().split("\n")[:300]
+        content = (DATA / name).read_bytes()
+        content = gzip.decompress(content) if name.endswith(".gz") else content
+        found += content.decode().split("\n")[:300]
     return found
+
+
+def check_same_ids(ours, theirs, texts, distinct):
+    """The same ids for every text, at least so many of them different, and the same texts back."""
+    rows = [row.tolist() for row in ours.encode_batch(texts)]
+    assert rows == ids_of(theirs, texts) and len({tuple(row) for row in rows}) >= distinct
+    assert [ours.decode(row) for row in rows] == theirs.batch_decode(
+        rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
 
 
 def test_no_text_is_read_otherwise(both):
@@ -146,12 +154,12 @@ def test_no_text_is_read_otherwise(both):
             assert ours.decode(row) == theirs.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     same()
-    everything = [*ODD, *lines()]
-    rows = [row.tolist() for row in ours.encode_batch(everything)]
-    assert rows == ids_of(theirs, everything) and len({tuple(row) for row in rows}) > 10
-    assert [ours.decode(row) for row in rows] == theirs.batch_decode(
-        rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
-    )
+    check_same_ids(ours, theirs, LINES, distinct=30)
+
+
+@needs_data("wikitext2", "multi30k")
+def test_no_line_of_real_prose_is_read_otherwise(both):
+    check_same_ids(*both, lines_of_data(), distinct=600)
 
 
 def test_special_tokens_are_found(both):
@@ -209,7 +217,7 @@ def test_t5s_old_file_gives_the_ids_of_its_new_one(spiece, tmp_path):
     (tmp_path / "spiece.model").write_bytes(spiece.read_bytes())
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"extra_ids": 10, "tokenizer_class": "T5Tokenizer"}))
     ours, theirs = read_folder(tmp_path), t5(spiece)
-    everything = [line.replace("<unk>", "rare") for line in [*ODD, *lines()] if "\u0308" not in line]
+    everything = [line for line in LINES if "\u0308" not in line]
     assert [row.tolist() for row in ours.encode_batch(everything)] == ids_of(theirs, everything)
     assert ours.sentinels == [theirs.convert_tokens_to_ids(f"<extra_id_{number}>") for number in range(10)]
     assert ours.vocab_size == len(theirs) and ours.special == SpecialTokens(end=1, unknown=2, pad=0)

@@ -9,10 +9,10 @@ from safetensors.torch import load_file, save_file
 from parity.timm_setup import timm_folder, timm_model, timm_or_skip
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
-from weft.models import layout_for
-from weft.models.timm_layouts import TimmViTLayout
-from weft.models.vit import PRESETS, ViTConfig
-from weft.models.vit_layouts import ViTLayout
+from weft.models import converter_for
+from weft.models.vit.converters import ViTConverter
+from weft.models.vit.model import PRESETS, ViTConfig
+from weft.models.vit.timm import TimmViTConverter
 from weft.tasks.run import Run
 
 transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
@@ -106,7 +106,7 @@ def test_states_logits_and_gradients_are_theirs(case, tmp_path):
 
 
 @pytest.mark.parametrize("size", [(24, 40), (36, 36), (16, 36), (33, 21), (4, 4)])
-def test_pictures_of_another_size_have_their_positions(size, tmp_path):
+def test_images_of_another_size_have_their_positions(size, tmp_path):
     model = theirs("classes")
     model.save_pretrained(tmp_path / "hf")
     ours, model = ours_from(tmp_path / "hf").double(), model.double()
@@ -123,11 +123,11 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
     ours = ours_from(tmp_path / "hf")
-    layout = layout_for(ours.config)
-    assert isinstance(layout, ViTLayout)
+    converter = converter_for(ours.config)
+    assert isinstance(converter, ViTConverter)
     (tmp_path / "back").mkdir()
-    write_folder(tmp_path / "back", layout, ours.config, dict(ours.named_parameters()), None)
-    auto = getattr(transformers, layout.auto_class(ours.config))
+    write_folder(tmp_path / "back", converter, ours.config, dict(ours.named_parameters()), None)
+    auto = getattr(transformers, converter.auto_class(ours.config))
     again, report = auto.from_pretrained(tmp_path / "back", output_loading_info=True)
     assert type(again) is type(model) and not report["missing_keys"] and not report["unexpected_keys"]
     state, expected = again.state_dict(), model.state_dict()
@@ -139,8 +139,8 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
 def test_our_own_models_open_there(tmp_path):
     sizes = {"image_size": 16, "patch": 8, "width": 48, "depth": 2, "head": {"classes": 3, "labels": ("a", "b", "c")}}
     ours = ViTConfig(**PRESETS["vit-ti"] | sizes).build().eval()
-    layout = layout_for(ours.config)
-    write_folder(tmp_path, layout, ours.config, dict(ours.named_parameters()), None)
+    converter = converter_for(ours.config)
+    write_folder(tmp_path, converter, ours.config, dict(ours.named_parameters()), None)
     model = transformers.AutoModelForImageClassification.from_pretrained(tmp_path).eval()
     pixels = torch.randn(2, 3, 16, 16)
     assert (model(pixels).logits - ours.class_logits(ours(pixels))).abs().max() < 1e-5
@@ -179,7 +179,7 @@ def test_a_trunk_without_pooler_and_one_with_a_prefix(tmp_path):
     assert not ours.config.head.hidden and ours.classes is None
     assert all(torch.equal(p, expected[name]) for name, p in ours.named_parameters())
     with pytest.raises(UnsupportedError, match="vit: a trunk has its pooler there"):
-        layout_for(ours.config)
+        converter_for(ours.config)
 
 
 @pytest.mark.parametrize("case", ["trunk", "classes"])
@@ -249,14 +249,14 @@ BASE = {**PRESETS["vit-ti"], "width": 48, "depth": 2, "image_size": 16, "head": 
     ],
 )
 def test_what_their_class_cannot_say_is_refused(changes, message):
-    layout_for(ViTConfig(**BASE))
+    converter_for(ViTConfig(**BASE))
     with pytest.raises(UnsupportedError, match=f"vit: .*{message}"):
-        layout_for(ViTConfig(**BASE | changes))
+        converter_for(ViTConfig(**BASE | changes))
 
 
 def test_what_only_training_uses_is_said_to_be_left_out():
     config = ViTConfig(**BASE | {"head": {"classes": 2, "dropout": 0.5}})
-    assert layout_for(config).losses(config) == ["head.dropout = 0.5 (used in training only)"]
+    assert converter_for(config).losses(config) == ["head.dropout = 0.5 (used in training only)"]
 
 
 # -- timm -------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_timm_is_read_as_it_computes(case, tmp_path):
     architecture, arguments = TIMM[case]
     model = timm_model(architecture, **arguments)
     run = Run(timm_folder(tmp_path / "timm", model, architecture, arguments, global_pool="token"))
-    assert isinstance(run.folder.layout, TimmViTLayout)
+    assert isinstance(run.folder.converter, TimmViTConverter)
     ours, model = run.model.double(), model.double()
     pixels = pixels_for(ours)
     results, expected = our_results(ours, pixels), {"states": model.forward_features(pixels)}
@@ -292,7 +292,7 @@ def test_timm_becomes_a_model_of_transformers(tmp_path):
     model = timm_model(architecture, **arguments)
     ours = Run(timm_folder(tmp_path / "timm", model, architecture, arguments)).model
     (tmp_path / "hf").mkdir()
-    write_folder(tmp_path / "hf", layout_for(ours.config), ours.config, dict(ours.named_parameters()), None)
+    write_folder(tmp_path / "hf", converter_for(ours.config), ours.config, dict(ours.named_parameters()), None)
     again = transformers.AutoModelForImageClassification.from_pretrained(tmp_path / "hf").eval()
     pixels = torch.randn(2, 3, 32, 32)
     assert (again(pixels).logits - model(pixels)).abs().max() < 1e-4 * model(pixels).abs().max()

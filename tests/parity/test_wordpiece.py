@@ -1,14 +1,13 @@
 """BERT's tokenizer: the ids of the published vocabulary, text for text, pair for pair."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from real_data import DATA, data_marks, needs_data
 from weft.text import Tokenizer, TokenizerConfig
 from weft.text.hugging_face import read_folder
 from weft.text.special import BERT_NAMES
@@ -16,11 +15,9 @@ from weft.text.special import BERT_NAMES
 transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
 transformers.logging.set_verbosity_error()
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path(os.environ.get("WEFT_DATA", ROOT.parent / "shared" / "data")) / "bert-tokenizer"
-published = pytest.mark.skipif(
-    not (FOLDER / "vocab.txt").is_file(), reason=f"BERT's published vocabulary is not in {FOLDER}; set WEFT_DATA"
-)
+FOLDER = DATA / "bert-tokenizer"
+published = needs_data("bert-tokenizer")
+PUBLISHED = data_marks("bert-tokenizer")
 
 PROSE = "The naïve café's 12 cats, “quoted” — and Ωmega 日本語 don't; [MASK] <b>x</b> e\u0301 İstanbul ß ﬁne.\n" * 4
 anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -32,20 +29,28 @@ def ids_of(theirs, texts):
     return theirs(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
 
-@pytest.fixture(scope="module", params=["published", "published, cased", "ours", "ours, cased"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("published", marks=PUBLISHED),
+        pytest.param("published, cased", marks=PUBLISHED),
+        "ours",
+        "ours, cased",
+    ],
+)
 def both(request, tmp_path_factory):
     """Ours, and theirs made from the same list of tokens."""
     folder = tmp_path_factory.mktemp("vocabulary")
     lowercase = "cased" not in request.param
     if request.param.startswith("published"):
-        if not (FOLDER / "vocab.txt").is_file():
-            pytest.skip(f"BERT's published vocabulary is not in {FOLDER}; set WEFT_DATA")
         content = (FOLDER / "vocab.txt").read_bytes()
         (folder / "vocab.txt").write_bytes(content)
         (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lowercase}))
         ours = read_folder(folder)
     else:
-        ours = TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": 150, "lowercase": lowercase}).train([PROSE])
+        ours = TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": 150, "lowercase": lowercase}).train(
+            [PROSE]
+        )
         content = "".join(f"{token}\n" for token in sorted(ours._vocabulary, key=ours._vocabulary.__getitem__)).encode()
         (folder / "vocab.txt").write_bytes(content)
     vocabulary = {line: number for number, line in enumerate(content.decode().removesuffix("\n").split("\n"))}
@@ -157,7 +162,7 @@ def test_we_open_what_hugging_face_writes(both, tmp_path):
 
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_two_files_that_disagree_about_capitals(lowercase, tmp_path):
-    ours = TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": 150, "lowercase": False}).train([PROSE])
+    ours = TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": 150, "lowercase": False}).train([PROSE])
     theirs = transformers.BertTokenizer(vocab=dict(ours._vocabulary), do_lower_case=not lowercase)
     theirs.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
@@ -170,7 +175,9 @@ def test_two_files_that_disagree_about_capitals(lowercase, tmp_path):
 
 
 def test_a_gap_of_roberta_takes_the_space_before_it(tmp_path):
-    ours = TokenizerConfig.pick({"kind": "bpe", "vocab_size": 300}).train([PROSE], special=["<s>", "</s>", "<mask>"])
+    ours = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 300}).train(
+        [PROSE], special=["<s>", "</s>", "<mask>"]
+    )
     spec = json.loads(ours.to_json())
     (mask,) = [token for token in spec["added_tokens"] if token["content"] == "<mask>"]
     mask["lstrip"] = True

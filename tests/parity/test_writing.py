@@ -69,7 +69,7 @@ def test_two_hundred_greedy_tokens_of_124_million_parameters(tmp_path):
 
 
 def test_from_text_to_text_with_their_tokenizer(tmp_path):
-    tokenizer = TokenizerConfig.pick({"kind": "bpe", "vocab_size": 300}).train(["the cat sat on the mat, " * 50])
+    tokenizer = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 300}).train(["the cat sat on the mat, " * 50])
     theirs = folder_of(tmp_path / "hf", **TINY | {"vocab_size": tokenizer.vocab_size})
     tokenizer.save(tmp_path / "hf" / "tokenizer.json")
     fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "hf" / "tokenizer.json"))

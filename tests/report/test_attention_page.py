@@ -14,7 +14,7 @@ import pytest
 import attention_setup as views
 from weft.report import attention_page, attention_section
 from weft.report.attention import safe_json
-from weft.report.attention_data import PIXELS, SMALL, in_bytes, picture_data, small_copy, weights_data
+from weft.report.attention_data import PIXELS, SMALL, image_data, in_bytes, small_copy, weights_data
 
 
 class Parts(HTMLParser):
@@ -116,7 +116,7 @@ def test_safe_json_is_json():
 
 
 def test_the_page_stands_alone():
-    for view in (views.text(), views.picture(), views.stages()):
+    for view in (views.text(), views.image(), views.stages()):
         page = attention_page(view)
         assert not re.search(r"https?://|@import|url\(|\bsrc=|innerHTML|document\.write|\beval\b", page)
         assert "1/255 of the largest of their row" in page
@@ -125,16 +125,16 @@ def test_the_page_stands_alone():
 
 
 def test_sections_bring_the_same_code():
-    one, other = (attention_section(view, name) for view, name in ((views.text(), "a"), (views.picture(), 'b"<')))
+    one, other = (attention_section(view, name) for view, name in ((views.text(), "a"), (views.image(), 'b"<')))
     assert (one.style, one.script) == (other.style, other.script)
     assert 'id="a"' in one.html and 'id="b&quot;&lt;"' in other.html
 
 
-def test_pictures_are_red_green_and_blue():
+def test_images_are_red_green_and_blue():
     colours = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    assert unpacked(picture_data(colours)) == colours.tobytes()
-    assert unpacked(picture_data(colours[..., :1])) == np.repeat(colours[..., :1], 3, axis=2).tobytes()
+    assert unpacked(image_data(colours)) == colours.tobytes()
+    assert unpacked(image_data(colours[..., :1])) == np.repeat(colours[..., :1], 3, axis=2).tobytes()
     large = np.zeros((2 * PIXELS + 2, 9, 3), np.uint8)
     large[::3, ::3] = 7
     rows = -(-len(large) // 3)
-    assert unpacked(picture_data(large)) == bytes([7]) * (rows * 3 * 3)
+    assert unpacked(image_data(large)) == bytes([7]) * (rows * 3 * 3)

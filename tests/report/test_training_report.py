@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import weft as package
-from picture_setup import bars
+from image_setup import bars
 from table_setup import classify_words, reviews, sets, write_reviews, write_table
 from training_setup import digest, here, text, train_words
 from weft.cost.flops import walk
@@ -92,7 +92,7 @@ def test_the_page_is_a_function_of_the_run_directory(book, monkeypatch):
 def test_curves_have_a_table_behind_each(book):
     shown = part(page_of(book / "x&y<b>"), "curves")
     assert shown.count("<circle") == 2 * 3 + 3 + 12 + 12  # held out, twice; bits; rate; gradient
-    assert shown.count("<figure>") == shown.count("The numbers of this picture") == 5
+    assert shown.count("<figure>") == shown.count("The numbers of this chart") == 5
     for title in ("Loss over steps", "Loss over time", "Learning rate", "Length of the gradient", "bits per byte"):
         assert title in shown
 
@@ -191,7 +191,7 @@ def test_every_task_has_its_page(desk, kind, words):
     assert ("inside" in sections(page)) == (kind != "questions")
 
 
-def test_pictures(tmp_path, monkeypatch):
+def test_images(tmp_path, monkeypatch):
     pixels, labels = bars(60)
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     small = {"model.width": 16, "model.depth": 1, "model.patch": 4, "model.stem": (), "model.attention.heads": 2}
@@ -200,7 +200,7 @@ def test_pictures(tmp_path, monkeypatch):
     shown = part(page, "examples")
     found = json.loads((tmp_path / "run" / "examples.json").read_text())["examples"]
     assert shown.count("<img") == len(found) == 6 and shown.count("in truth") == sum(not one["right"] for one in found)
-    assert "classifies pictures" in page and part(page, "inside").count('class="attention"') == 2
+    assert "classifies images" in page and part(page, "inside").count('class="attention"') == 2
     assert "lying" in part(page, "data")
 
 
@@ -294,7 +294,7 @@ def test_a_broken_part_is_shown_in_its_place(tmp_path, monkeypatch, caplog):
 
     changed = tuple((ident, title, broken if ident == "cost" else make) for ident, title, make in training.SECTIONS)
     monkeypatch.setattr(training, "SECTIONS", changed)
-    monkeypatch.setattr("weft.tasks.showing.facts_of", broken)
+    monkeypatch.setattr("weft.tasks.sources.Source.facts", broken)
     result = here(*train_words("a.txt", "run", 4), cwd=tmp_path)
     assert result.returncode == 0
     page = (tmp_path / "run" / "report.html").read_text()

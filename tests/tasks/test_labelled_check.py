@@ -9,9 +9,9 @@ from weft.data import Labels, Table, compare_tables, read_examples
 from weft.data.columns import Columns
 from weft.errors import ConfigError, DataError
 from weft.tasks import token_lengths
-from weft.tasks.labelled_check import check_labelled
+from weft.tasks.classify.check import check_labelled
+from weft.tasks.classify.tables import TableConfig, read_tables
 from weft.tasks.preparation import ENCODER_TOKENS
-from weft.tasks.tables import TableConfig, read_tables
 from weft.tasks.vocabulary import encoder_tokenizer_fields
 from weft.text import TokenizerConfig
 
@@ -71,7 +71,7 @@ def test_tokens_are_those_that_a_model_reads(tmp_path):
     rows = [(" ".join(["film"] * n), "was the", "ab"[n % 2]) for n in range(1, 301)]
     path = write(tmp_path / "pairs.csv", "sentence1,sentence2,label", rows)
     found = check_labelled([path], tokenizer="words")
-    config = TokenizerConfig.pick("words")
+    config = TokenizerConfig.from_config("words")
     tokenizer = config.train([part for row in rows for part in row[:2]], special=("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
     assert found.vocab_size == tokenizer.vocab_size
     lengths = [len(ids) for ids, _ in tokenizer.encode_pairs([row[:2] for row in rows])]
@@ -187,9 +187,9 @@ def test_a_table_without_labels(tmp_path):
     assert (found.unused, found.labels, found.parts["train"].labelled) == (["id"], None, False)
     assert found.parts["train"].content.contradictions == 0 and found.warnings == found.problems == []
     with pytest.raises(DataError, match="looks like a label"):
-        check_labelled([path], task="classify")
+        check_labelled([path], labelled=True)
     labelled = two_classes(tmp_path / "b.csv")
-    assert check_labelled([labelled], task="fill").unused == ["label"]
+    assert check_labelled([labelled], labelled=False).unused == ["label"]
 
 
 def test_a_test_table_without_labels_is_still_compared(tmp_path):
@@ -230,7 +230,7 @@ def test_the_findings_as_json(tmp_path):
 def test_the_vocabulary_is_the_one_that_training_learns(tmp_path, kind):
     train, dev = two_classes(tmp_path / "train.csv"), two_classes(tmp_path / "dev.csv", 40, seed=1)
     tables = read_tables(TableConfig(train=(train,), validation=(dev,)))
-    config = TokenizerConfig.pick(encoder_tokenizer_fields(kind, tables.config.characters))
+    config = TokenizerConfig.from_config(encoder_tokenizer_fields(kind, tables.config.characters))
     learned = config.train([part for parts in tables.train.inputs() for part in parts], special=ENCODER_TOKENS)
     found = check_labelled([train], [dev], tokenizer=kind)
     assert (found.tokenizer, found.vocab_size) == (learned.kind, learned.vocab_size)

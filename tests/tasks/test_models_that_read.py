@@ -5,7 +5,7 @@ import torch
 
 import weft
 from weft.errors import UnsupportedError
-from weft.tasks.transfer import import_model
+from weft.exchange.transfer import import_model
 
 transformers = pytest.importorskip("transformers")
 

@@ -8,10 +8,10 @@ import pytest
 
 import weft as package
 from training_setup import SMALL, here, text, train_words
-from weft.tasks import overlap
-from weft.tasks.overlap import overlap_warnings
+from weft.tasks.generate import overlap
+from weft.tasks.generate.check import check_text
+from weft.tasks.generate.overlap import overlap_warnings
 from weft.tasks.sources import DataConfig, read_source
-from weft.tasks.text_check import check_text
 
 LINES = [f"line {i} is one that stands here only once, for sure\n" for i in range(400)]
 

@@ -7,9 +7,9 @@ import pytest
 
 from table_setup import reversals, write_pairs_table, write_parallel, write_table
 from weft.errors import ConfigError, DataError
-from weft.tasks import pair_check
-from weft.tasks.pair_check import check_pairs
-from weft.tasks.pair_tables import PairConfig, read_pair_data
+from weft.tasks.translate import check as pair_check
+from weft.tasks.translate.check import check_pairs
+from weft.tasks.translate.pair_data import PairConfig, read_pair_data
 from weft.tasks.vocabulary import pair_tokenizer_fields
 from weft.text import TokenizerConfig
 
@@ -27,7 +27,7 @@ def test_lengths_and_vocabulary_are_those_of_training(tmp_path, kind):
     train, dev = write_parallel(tmp_path, "train", 200), write_parallel(tmp_path, "dev", 30, 9)
     found = check_pairs(paths(*train), paths(*dev), tokenizer=kind)
     data = read_pair_data(PairConfig(train=tuple(paths(*train)), validation=tuple(paths(*dev))))
-    config = TokenizerConfig.pick(pair_tokenizer_fields(kind, data.config.characters))
+    config = TokenizerConfig.from_config(pair_tokenizer_fields(kind, data.config.characters))
     tokenizer = config.train([*data.train.sources, *data.train.targets])
     assert (found.tokenizer, found.vocab_size) == (tokenizer.kind, tokenizer.vocab_size)
     for name, pairs in (("train", data.train), ("validation", data.validation)):

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from real_data import DATA, needs_data
 from table_setup import reversals, write_pairs_table, write_parallel, write_table
 from weft.config import Config
 from weft.errors import ConfigError, DataError
-from weft.tasks.pair_tables import PairConfig, check_same, open_pairs, read_pair_data
 from weft.tasks.request import make_request
-from weft.tasks.sources import task_of
+from weft.tasks.task import task_of
 from weft.tasks.training import paths_of
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from weft.tasks.translate.pair_data import PairConfig, check_same, open_pairs, read_pair_data
 
 
 def config(*train, **fields):
@@ -115,7 +114,7 @@ REFUSED = {
     "few": (["few.csv"], "3 pairs in .*few.csv\nexpected at least 4"),
     "alike": (["alike.csv"], "1 different texts"),
     "twice": (["twice.csv"], "several columns named 'en'"),
-    "picture": (["picture.en", "train.de"], "a PNG image"),
+    "image": (["image.en", "train.de"], "a PNG image"),
     "shorter": (["train.en", "few.de"], "has 96 lines and .*few.de has 3"),
 }
 
@@ -130,7 +129,7 @@ def test_what_is_refused(what, tmp_path):
     write_table(tmp_path / "alike.csv", ("en", "de"), [("Same  one", str(n)) for n in range(4)])
     write_table(tmp_path / "twice.csv", ("en", "en"), reversals())
     (tmp_path / "book.txt").write_text("Once upon a time.\n" * 9)
-    (tmp_path / "picture.en").write_bytes(b"\x89PNG\r\n\x1a\n123")
+    (tmp_path / "image.en").write_bytes(b"\x89PNG\r\n\x1a\n123")
     (tmp_path / "folder").mkdir()
     names, words = REFUSED[what]
     with pytest.raises(DataError, match=words) as error:
@@ -318,7 +317,7 @@ def test_pairs_from_python(tmp_path, monkeypatch):
     assert labelled == {"text": "a", "label": "b"}, "without the word, the second is a label"
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public data sets are not here")
+@needs_data("multi30k")
 def test_public_pairs():
     raw = DATA / "multi30k" / "raw"
     parts = {

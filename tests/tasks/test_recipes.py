@@ -9,7 +9,7 @@ import pytest
 from training_setup import text
 from weft.errors import ConfigError, DataError
 from weft.models import GPTConfig, ModelConfig, preset
-from weft.tasks.flow import train_task
+from weft.tasks.experiment import Experiment
 from weft.tasks.recipe import read_recipe
 from weft.tasks.request import make_request
 from weft.tasks.sources import DataConfig
@@ -22,7 +22,7 @@ def planned(request):
     """The plan of a dry run."""
     events = []
     request.dry_run = True
-    assert train_task(request, events.append) == (None, None)
+    Experiment.plan(request, events.append)
     return next(event for event in events if event["event"] == "plan")
 
 
@@ -64,7 +64,7 @@ def test_the_recipe_of_the_tutorial(folder):
 def test_the_recipe_in_gpt2_style_has_the_parts_of_gpt2(folder):
     path = next(path for path in RECIPES if path.stem == "gpt2-style-small")
     request = make_request(["book.txt"], {}, config=path)
-    small = request.apply("model", ModelConfig.pick({"kind": "gpt", "vocab_size": 4096}))
+    small = request.apply("model", ModelConfig.from_config({"kind": "gpt", "vocab_size": 4096}))
     assert isinstance(small, GPTConfig)
     _, fields = preset("gpt2")
     parts = ("feed_forward", "norm", "position", "qk_norm", "embedding_norm", "tied", "zero_outputs")
@@ -107,7 +107,7 @@ def test_recipe_then_options_then_set(folder):
 
 def test_an_option_replaces_a_model_that_is_written_out(folder):
     path = recipe("[model]\nwidth = 64\ndepth = 3\ndropout = 0.3\nattention.heads = 2\n")
-    base = ModelConfig.pick({"kind": "gpt", "vocab_size": 300})
+    base = ModelConfig.from_config({"kind": "gpt", "vocab_size": 300})
     model = make_request(["book.txt"], {}, config=path).apply("model", base)
     assert (model.width, model.depth, model.dropout) == (64, 3, 0.3)
     request = make_request(["book.txt"], {"model": "gpt-tiny"}, config=path)
@@ -168,7 +168,7 @@ def test_files_that_are_no_recipes(folder):
     with pytest.raises(ConfigError, match="not valid UTF-8 at byte 12"):
         make_request(["book.txt"], {}, config="latin.toml")
     with pytest.raises(ConfigError, match="the task 'fil' does not exist yet\ndid you mean 'fill'"):
-        train_task(make_request(["book.txt"], {}, config=recipe('task = "fil"\n')), lambda event: None)
+        Experiment.plan(make_request(["book.txt"], {}, config=recipe('task = "fil"\n')))
     with pytest.raises(ConfigError, match="no data was given"):
         make_request([], {}, config=recipe('model = "gpt"\n'))
 

@@ -14,9 +14,9 @@ from weft.data.labelled_pairs import LabelledPairs
 from weft.data.pretraining import PretrainingSamples
 from weft.errors import ConfigError
 from weft.models import BERTConfig
-from weft.tasks.filled import with_words
-from weft.tasks.sources import task_of
-from weft.tasks.tables import TableConfig, read_tables
+from weft.tasks.classify.tables import TableConfig, read_tables
+from weft.tasks.fill.results import with_words
+from weft.tasks.task import task_of
 from weft.tasks.training import paths_of
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.tasks.translation_quality import by_length, quality
+from weft.tasks.translate.quality import by_length, quality
 
 
 def texts(*lengths):
@@ -44,6 +44,6 @@ def test_all_together_is_the_whole():
 
 
 def test_without_sacrebleu_exact_matches_are_left(monkeypatch):
-    monkeypatch.setattr("weft.tasks.translation_quality.has_bleu", lambda: False)
+    monkeypatch.setattr("weft.tasks.translate.quality.has_bleu", lambda: False)
     (row,) = by_length(["a b"], ["x"], ["x"])
     assert row == {"words": "1-2", "mean_words": 2.0, "pairs": 1, "exact_match": 1.0}

@@ -120,7 +120,7 @@ def test_where_to_cut():
 @pytest.mark.parametrize("kind", ["bpe", "words"])
 @pytest.mark.parametrize("size", [40, 64, 150, 1000])
 def test_cuts_change_no_id(kind, size):
-    tokenizer = TokenizerConfig.pick({"kind": kind, "vocab_size": 400}).train([PROSE])
+    tokenizer = TokenizerConfig.from_config({"kind": kind, "vocab_size": 400}).train([PROSE])
     pieces = list(Corpus.of_text(PROSE).pieces(size=size))
     assert len(pieces) > len(PROSE) // size
     assert np.concatenate(tokenizer.encode_batch(pieces)).tolist() == tokenizer.encode(PROSE).tolist()
@@ -144,7 +144,9 @@ def _at_a_gap(text, place):
     return before_a_gap or after_a_line
 
 
-SMALL = {kind: TokenizerConfig.pick({"kind": kind, "vocab_size": 400}).train([PROSE]) for kind in ("bpe", "words")}
+SMALL = {
+    kind: TokenizerConfig.from_config({"kind": kind, "vocab_size": 400}).train([PROSE]) for kind in ("bpe", "words")
+}
 
 
 def test_a_long_text_is_never_held_as_a_whole(tmp_path):

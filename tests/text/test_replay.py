@@ -21,7 +21,10 @@ TEXTS = [PETER, "", " ", "aaaaaaa aaa", "naïve 🎉🎉 e\u0301 e\u0301", "\n\n
 
 @pytest.mark.parametrize("sentence", TEXTS)
 def test_the_last_step_is_what_the_engine_gives(sentence):
-    for tokenizer in (learn(sentence), TokenizerConfig.pick({"kind": "bpe", "vocab_size": 400}).train([text(3000)])):
+    for tokenizer in (
+        learn(sentence),
+        TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([text(3000)]),
+    ):
         found = replay(tokenizer, sentence) if _merges(tokenizer) else None
         if found is None:
             with pytest.raises(UnsupportedError, match="without merges"):
@@ -59,7 +62,7 @@ def test_a_smaller_vocabulary_stops_earlier():
 
 
 def test_merges_in_the_order_of_their_ranks():
-    tokenizer = TokenizerConfig.pick({"kind": "bpe", "vocab_size": 400}).train([text(3000)])
+    tokenizer = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([text(3000)])
     found = replay(tokenizer, "the cat sat quickly")
     ranks = [merge.rank for merge in found.merges]
     assert ranks == sorted(ranks) and len(set(ranks)) == len(ranks)
@@ -91,7 +94,7 @@ def test_lists_in_any_order():
 
 @pytest.mark.parametrize("kind", ["characters", "bytes", "words", "wordpiece", "unigram"])
 def test_schemes_without_merges_are_refused(kind):
-    tokenizer = TokenizerConfig.pick(kind).train([text(3000)])
+    tokenizer = TokenizerConfig.from_config(kind).train([text(3000)])
     with pytest.raises(UnsupportedError, match=kind):
         replay(tokenizer, PETER)
 

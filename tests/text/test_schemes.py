@@ -20,7 +20,7 @@ def learned():
 
 
 def test_there_are_as_many_as_on_the_menu():
-    assert sorted(SCHEMES) == sorted(TokenizerConfig.menu)
+    assert sorted(SCHEMES) == sorted(TokenizerConfig.registry)
 
 
 @pytest.mark.parametrize(

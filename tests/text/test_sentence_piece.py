@@ -181,7 +181,7 @@ def test_vocabularies_that_cannot_be(vocabulary, said, tmp_path):
 def _broken():
     good = file_with()
     yield "empty", b""
-    yield "a picture", b"\x89PNG\r\n\x1a\n"
+    yield "an image", b"\x89PNG\r\n\x1a\n"
     yield "text", b"the cat sat on the mat\n" * 5
     yield "cut", good[: len(good) // 2]
     yield "an endless number", b"\xff" * 40

@@ -15,10 +15,10 @@ from weft.text.pairs import kept_lengths
 
 TEXT = "It was the best of times, it was the worst of times;\n\tthe cat sat on the mat. naïve 日本語 \n" * 8
 ENCODER = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
-KINDS = list(TokenizerConfig.menu)
-EXACT = [kind for kind in KINDS if TokenizerConfig.menu[kind].gives_text_back]
-PLAIN = {kind: TokenizerConfig.pick(kind).train([TEXT]) for kind in KINDS}
-SPECIAL = {kind: TokenizerConfig.pick(kind).train([TEXT], special=ENCODER) for kind in KINDS}
+KINDS = list(TokenizerConfig.registry)
+EXACT = [kind for kind in KINDS if TokenizerConfig.registry[kind].gives_text_back]
+PLAIN = {kind: TokenizerConfig.from_config(kind).train([TEXT]) for kind in KINDS}
+SPECIAL = {kind: TokenizerConfig.from_config(kind).train([TEXT], special=ENCODER) for kind in KINDS}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 exact_kind = pytest.mark.parametrize("kind", EXACT)
 
@@ -52,7 +52,7 @@ FINGERPRINTS = {
 
 @exact_kind
 def test_without_them_nothing_changes(kind):
-    again = TokenizerConfig.pick(kind).train([TEXT], special=())
+    again = TokenizerConfig.from_config(kind).train([TEXT], special=())
     assert again.to_json() == PLAIN[kind].to_json() and again.fingerprint == PLAIN[kind].fingerprint
     added = json.loads(again.to_json())
     assert [token["content"] for token in added["added_tokens"]] == [END] and added["post_processor"] is None
@@ -72,24 +72,24 @@ def test_they_are_found_again(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["bpe", "words"])
 def test_vocab_size_counts_them(kind):
-    small = TokenizerConfig.pick({"kind": kind, "vocab_size": 265}).train([TEXT], special=ENCODER)
+    small = TokenizerConfig.from_config({"kind": kind, "vocab_size": 265}).train([TEXT], special=ENCODER)
     assert small.vocab_size == 265 and small.special.pad == 264
     with pytest.raises(ConfigError, match="at least 261"):
-        TokenizerConfig.pick({"kind": kind, "vocab_size": 260}).train([TEXT], special=ENCODER)
+        TokenizerConfig.from_config({"kind": kind, "vocab_size": 260}).train([TEXT], special=ENCODER)
 
 
 @every_kind
 @pytest.mark.parametrize("special", ["[CLS]", ["#"], ["[A]", "[A]"], ["[A]", ""]], ids=repr)
 def test_names_that_cannot_be(kind, special):
     with pytest.raises(ConfigError, match="special token"):
-        TokenizerConfig.pick(kind).train([TEXT], special=special)
+        TokenizerConfig.from_config(kind).train([TEXT], special=special)
 
 
 def test_a_name_that_is_text():
     with pytest.raises(ConfigError, match="'the' is text already"):
-        TokenizerConfig.pick("bpe").train([TEXT], special=["the"])
+        TokenizerConfig.from_config("bpe").train([TEXT], special=["the"])
     with pytest.raises(ConfigError, match="is text already"):
-        TokenizerConfig.pick("characters").train([TEXT], special=["<0x41>"])
+        TokenizerConfig.from_config("characters").train([TEXT], special=["<0x41>"])
 
 
 # -- a stranger's names -----------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_a_gap_in_a_text(kind):
 @pytest.mark.parametrize("text", ["the cat sat", "the  cat", "times;\ncat", "\t cat.", "cat"])
 def test_the_gap_is_where_the_token_was(kind, text):
     """What was masked in training is a token with its space: a question must look the same."""
-    tokenizer = TokenizerConfig.pick(kind).train([TEXT + "cat\ncat\n" * 3], special=ENCODER)
+    tokenizer = TokenizerConfig.from_config(kind).train([TEXT + "cat\ncat\n" * 3], special=ENCODER)
     ids = tokenizer.encode(text).tolist()
     (place,) = [n for n, number in enumerate(ids) if tokenizer.decode([number]).strip() == "cat"]
     ids[place] = tokenizer.special.mask

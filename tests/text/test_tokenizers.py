@@ -1,4 +1,4 @@
-"""Every scheme on the menu is held to the same list: exact round trips, sizes in bytes, the fast road, files."""
+"""Every scheme on the registry is held to the same list: exact round trips, sizes in bytes, the fast road, files."""
 
 import json
 import time
@@ -35,9 +35,9 @@ ODD = [
     "zzzzqqqq unseen-words_everywhere @@@@",
     "x" * 5000,
 ]
-KINDS = list(TokenizerConfig.menu)
-TRAINED = {kind: TokenizerConfig.pick(kind).train([TEXT]) for kind in KINDS}
-EXACT = [kind for kind in KINDS if TokenizerConfig.menu[kind].gives_text_back]
+KINDS = list(TokenizerConfig.registry)
+TRAINED = {kind: TokenizerConfig.from_config(kind).train([TEXT]) for kind in KINDS}
+EXACT = [kind for kind in KINDS if TokenizerConfig.registry[kind].gives_text_back]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 exact_kind = pytest.mark.parametrize("kind", EXACT)
 
@@ -46,7 +46,7 @@ def test_the_menu():
     assert KINDS == ["bpe", "bytes", "characters", "unigram", "wordpiece", "words"]
     assert set(KINDS) - set(EXACT) == {"wordpiece"}
     with pytest.raises(ConfigError, match="did you mean 'characters'"):
-        TokenizerConfig.pick("charcters")
+        TokenizerConfig.from_config("charcters")
 
 
 @exact_kind
@@ -116,7 +116,7 @@ def test_half_a_character(kind):
             act()
     if kind != "bytes":
         with pytest.raises(DataError, match="surrogate"):
-            TokenizerConfig.pick(kind).train(["ab\ud800"])
+            TokenizerConfig.from_config(kind).train(["ab\ud800"])
 
 
 @exact_kind
@@ -142,7 +142,7 @@ def test_a_character_cut_in_two(kind):
 @every_kind
 def test_training_is_deterministic_and_tells_how_far_it_is(kind):
     told = []
-    again = TokenizerConfig.pick(kind).train(iter([TEXT]), progress=told.append)
+    again = TokenizerConfig.from_config(kind).train(iter([TEXT]), progress=told.append)
     assert again.to_json() == TRAINED[kind].to_json()
     assert again.fingerprint == TRAINED[kind].fingerprint
     assert told in ([len(TEXT)], [])
@@ -200,16 +200,16 @@ def test_unseen_words_are_counted_exactly(text):
 
 def test_words_are_the_most_frequent_ones():
     text = "aa aa aa bb bb bb cc cc dd"
-    tokens = TokenizerConfig.pick({"kind": "words", "vocab_size": 259}).train([text])
+    tokens = TokenizerConfig.from_config({"kind": "words", "vocab_size": 259}).train([text])
     assert [tokens.decode([n]) for n in range(256, 258)] == [" bb", " aa"]
-    assert TokenizerConfig.pick("words").train([text]).vocab_size == 256 + 3 + 1  # " dd" and "aa" were seen once
-    assert TokenizerConfig.pick({"kind": "words", "min_count": 1}).train([text]).vocab_size == 256 + 5 + 1
+    assert TokenizerConfig.from_config("words").train([text]).vocab_size == 256 + 3 + 1  # " dd" and "aa" were seen once
+    assert TokenizerConfig.from_config({"kind": "words", "min_count": 1}).train([text]).vocab_size == 256 + 5 + 1
 
 
 def test_bpe_shrinks_and_grows():
-    small = TokenizerConfig.pick("bpe").train(["ab"])
+    small = TokenizerConfig.from_config("bpe").train(["ab"])
     assert small.vocab_size == 257
-    some = TokenizerConfig.pick({"kind": "bpe", "vocab_size": 300}).train([TEXT])
+    some = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 300}).train([TEXT])
     assert some.vocab_size == 300 and some.kind == "bpe"
     assert len(some.encode(TEXT)) < 0.7 * len(TEXT.encode())
     assert some.unseen_share(some.encode("unseen Ω")) == 0
@@ -218,19 +218,19 @@ def test_bpe_shrinks_and_grows():
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words"])
 def test_a_vocabulary_that_cannot_hold_the_bytes(kind):
     with pytest.raises(ConfigError, match="at least 257"):
-        TokenizerConfig.pick({"kind": kind, "vocab_size": 256})
+        TokenizerConfig.from_config({"kind": kind, "vocab_size": 256})
 
 
 @exact_kind
 def test_no_text_at_all(kind):
-    tokenizer = TokenizerConfig.pick(kind).train([])
+    tokenizer = TokenizerConfig.from_config(kind).train([])
     assert tokenizer.vocab_size == 257 and tokenizer.decode(tokenizer.encode("Ω!")) == "Ω!"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "words"])
 def test_text_without_a_single_space_is_no_giant_word(kind):
     letters = np.random.default_rng(0).choice(list("ACGT"), 200_000)
-    tokenizer = TokenizerConfig.pick({"kind": kind, "vocab_size": 500}).train(["".join(letters)])
+    tokenizer = TokenizerConfig.from_config({"kind": kind, "vocab_size": 500}).train(["".join(letters)])
     assert tokenizer.token_bytes.max() <= 100
     assert tokenizer.kind == kind and tokenizer.vocab_size <= 500
 

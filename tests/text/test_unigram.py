@@ -6,14 +6,14 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.data.respelling import Respelling
+from real_data import DATA, needs_data
+from weft.data.subword_regularisation import SubwordRegularisation
 from weft.errors import ConfigError
 from weft.tasks.vocabulary import encoder_tokenizer_fields, pair_tokenizer_fields, tokenizer_fields
 from weft.text import END, Tokenizer, TokenizerConfig
@@ -25,11 +25,10 @@ TEXT = (
     "Sitting, catting, batting: the cat that sat was sitting and the bat that sat was batting.\n"
 ) * 6
 SENTINELS = [f"<extra_id_{number}>" for number in range(5)]
-DATA = Path(os.environ.get("WEFT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
 def learned(text, size=8192, **more):
-    return TokenizerConfig.pick({"kind": "unigram", "vocab_size": size}).train([text], **more)
+    return TokenizerConfig.from_config({"kind": "unigram", "vocab_size": size}).train([text], **more)
 
 
 TRAINED = learned(TEXT, 360)
@@ -147,9 +146,9 @@ def test_of_a_huge_text_a_part_is_read(monkeypatch):
     """Letters of the part that is left out still have their tokens, and the vocabulary its size."""
     pieces = ["".join(chr(0x4E00 + (7 * place) % 83) for place in range(first, first + 50)) for first in range(60)]
     rare = ["ΩΩ ΨΨ ΦΦ"]
-    whole = TokenizerConfig.pick({"kind": "unigram", "vocab_size": 457}).train([*pieces, *rare])
+    whole = TokenizerConfig.from_config({"kind": "unigram", "vocab_size": 457}).train([*pieces, *rare])
     monkeypatch.setattr("weft.text.unigram.ENOUGH", 100)
-    part = TokenizerConfig.pick({"kind": "unigram", "vocab_size": 457}).train([*pieces, *rare])
+    part = TokenizerConfig.from_config({"kind": "unigram", "vocab_size": 457}).train([*pieces, *rare])
     assert part.fingerprint != whole.fingerprint and part.vocab_size <= 457
     assert part.unseen_share(part.encode("ΩΨΦ")) == 0
 
@@ -192,7 +191,7 @@ def test_other_processes_learn_the_same():
         "from pydoc_data.topics import topics\n"
         "from weft.text import TokenizerConfig\n"
         f"for text, size in ((''.join(topics.values())[:50_000], 900), ({TEXT!r}, 360)):\n"
-        "    made = TokenizerConfig.pick({'kind': 'unigram', 'vocab_size': size}).train([text])\n"
+        "    made = TokenizerConfig.from_config({'kind': 'unigram', 'vocab_size': size}).train([text])\n"
         "    print(hashlib.sha256(made.to_json().encode()).hexdigest())"
     )
     found = set()
@@ -204,7 +203,7 @@ def test_other_processes_learn_the_same():
 
 
 def test_words_can_be_spelled_otherwise():
-    table = Respelling.of(TRAINED)
+    table = SubwordRegularisation.of(TRAINED)
     (whole,) = TRAINED.encode(" cats").tolist()
     pairs = range(table.begins[whole], table.begins[whole + 1])
     spelled = {TRAINED.decode([table.first[n], table.second[n]]) for n in pairs}
@@ -219,14 +218,13 @@ def test_the_plan_gives_it_a_size_that_suits_the_text():
 
 
 @pytest.mark.slow
+@needs_data("wikitext2", "tinyshakespeare")
 def test_five_megabytes_in_time():
     parts = [DATA / "wikitext2" / "valid.txt", DATA / "wikitext2" / "test.txt", DATA / "tinyshakespeare" / "input.txt"]
-    if not all(part.is_file() for part in parts):
-        pytest.skip(f"the texts to learn from are not in {DATA}; set WEFT_DATA")
     text = "".join(part.read_text(encoding="utf-8") for part in parts)
     text = (text + text[: 5_000_000 - len(text)]) if len(text) < 5_000_000 else text[:5_000_000]
     start = time.process_time()
     tokenizer = learned(text)
     assert time.process_time() - start < 40, "seconds on all cores together"
-    spelled = TokenizerConfig.pick("bpe").train([text])
+    spelled = TokenizerConfig.from_config("bpe").train([text])
     assert len(tokenizer.encode(text)) < 1.03 * len(spelled.encode(text)), "about as short as BPE"

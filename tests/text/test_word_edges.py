@@ -23,14 +23,14 @@ def words(tokenizer, text):
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters", "bytes"])
 def test_words_are_put_together(kind):
-    tokenizer = TokenizerConfig.pick(kind).train([TEXT], special=SPECIAL)
+    tokenizer = TokenizerConfig.from_config(kind).train([TEXT], special=SPECIAL)
     assert words(tokenizer, TEXT[: TEXT.index(".") + 1]) == WANTED
     unseen = words(tokenizer, "A zzyzx. Ok")  # spelled in pieces, and still one word
     assert unseen == ["A", " zzyzx", ".", " Ok"]
 
 
 def test_word_pieces_say_it_themselves():
-    tokenizer = TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": 60}).train([TEXT])
+    tokenizer = TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": 60}).train([TEXT])
     found = words(tokenizer, "unbelievable mats.")
     assert len(tokenizer.encode("unbelievable")) > 1
     assert found[0] == "unbelievable" and found[-1] == "."
@@ -39,12 +39,12 @@ def test_word_pieces_say_it_themselves():
 def test_scripts_without_spaces_have_short_words():
     text = "我是王先生。今日は good。" * 20
     for kind in ("characters", "bytes"):
-        found = words(TokenizerConfig.pick(kind).train([text], special=SPECIAL), "我是王。 good day")
+        found = words(TokenizerConfig.from_config(kind).train([text], special=SPECIAL), "我是王。 good day")
         assert found == ["我", "是", "王", "。", " good", " day"]
 
 
 def test_a_token_at_the_beginning_loses_its_space():
-    tokenizer = TokenizerConfig.pick("words").train(["cat cat\ncat cat\n"] * 3, special=SPECIAL)
+    tokenizer = TokenizerConfig.from_config("words").train(["cat cat\ncat cat\n"] * 3, special=SPECIAL)
     edges = WordEdges.of(tokenizer)
     (bare,), (_, spaced) = tokenizer.encode("cat"), tokenizer.encode("cat cat")
     assert edges.bare[spaced] == bare

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from weft.errors import ConfigError, DataError, UnsupportedError, WeftError
-from weft.tasks.flow import train_task
+from weft.tasks.experiment import Experiment
 from weft.tasks.request import make_request
 from weft.text import Tokenizer, TokenizerConfig
 from weft.text.hugging_face import has_tokenizer, read_folder
 from weft.text.special import BERT_NAMES
 
 TEXT = "It was the best of times, it was the worst of times; naïve café CAFÉ, the timing of 日本 and 日本.\n" * 6
-TRAINED = TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": 120}).train([TEXT])
-CASED = TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": 120, "lowercase": False}).train([TEXT])
+TRAINED = TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": 120}).train([TEXT])
+CASED = TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": 120, "lowercase": False}).train([TEXT])
 VOCABULARY = [*BERT_NAMES, "the", "cat", "##s", "sat", ",", "Cat", "é", "e"]
 
 
@@ -56,7 +56,7 @@ def test_words_are_spelled_with_pieces():
 def test_text_is_cleaned_and_not_given_back():
     assert TRAINED.decode(TRAINED.encode("It was  NAÏVE café,\nthe best")) == "it was naive cafe, the best"
     assert CASED.decode(CASED.encode("It was café CAFÉ")) == "It was café CAFÉ"
-    assert not TokenizerConfig.menu["wordpiece"].gives_text_back
+    assert not TokenizerConfig.registry["wordpiece"].gives_text_back
     assert names(TRAINED, TRAINED.encode("日本")) == ["日", "本"], "Chinese characters stand alone"
     assert "##日" not in TRAINED._vocabulary, "so no piece goes on with one"
 
@@ -65,9 +65,9 @@ def test_what_is_unknown():
     assert names(TRAINED, TRAINED.encode("the Ω times")) == ["the", "[UNK]", "times"]
     assert TRAINED.unseen_share(TRAINED.encode("the Ω times")) == pytest.approx(1 / 3)
     assert TRAINED.unseen_share(TRAINED.encode("the best times")) == 0 == TRAINED.unseen_share([])
-    once = TokenizerConfig.pick("wordpiece").train([TEXT + "Ω"])
+    once = TokenizerConfig.from_config("wordpiece").train([TEXT + "Ω"])
     assert once.unseen_share(once.encode(TEXT + "Ω")) > 0, "a character seen once is left out"
-    twice = TokenizerConfig.pick("wordpiece").train([TEXT + "Ω Ω"])
+    twice = TokenizerConfig.from_config("wordpiece").train([TEXT + "Ω Ω"])
     assert twice.unseen_share(twice.encode("Ω")) == 0
     assert names(TRAINED, TRAINED.encode("t" * 101)) == ["[UNK]"] != names(TRAINED, TRAINED.encode("t" * 100))
 
@@ -80,13 +80,13 @@ def test_bytes_of_pieces():
 
 @pytest.mark.parametrize("size", [16, 20, 40, 60])
 def test_the_vocabulary_is_never_larger_than_asked(size):
-    small = TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": size}).train([TEXT], special=["[A]", "[B]"])
+    small = TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": size}).train([TEXT], special=["[A]", "[B]"])
     assert small.vocab_size <= size and names(small, [small.vocab_size - 2, small.vocab_size - 1]) == ["[A]", "[B]"]
     assert names(small, range(5)) == list(BERT_NAMES)
 
 
 def test_the_most_frequent_letters_stay():
-    small = TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": 17}).train(
+    small = TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": 17}).train(
         ["a b c d e f g h i j k " + "z y x " * 9]
     )
     assert {"x", "y", "z"} <= set(small._vocabulary) and "k" not in small._vocabulary
@@ -94,15 +94,15 @@ def test_the_most_frequent_letters_stay():
 
 def test_refused_settings_and_nothing_to_read():
     with pytest.raises(ConfigError, match="at least 16"):
-        TokenizerConfig.pick({"kind": "wordpiece", "vocab_size": 15})
-    nothing = TokenizerConfig.pick("wordpiece").train([])
+        TokenizerConfig.from_config({"kind": "wordpiece", "vocab_size": 15})
+    nothing = TokenizerConfig.from_config("wordpiece").train([])
     assert nothing.vocab_size == 5 and nothing.encode("some text").tolist() == [1, 1]
 
 
 def test_another_process_learns_the_same():
     program = (
         "from weft.text import TokenizerConfig\n"
-        f"print(TokenizerConfig.pick({{'kind': 'wordpiece', 'vocab_size': 120}}).train([{TEXT!r}]).fingerprint)"
+        f"print(TokenizerConfig.from_config({{'kind': 'wordpiece', 'vocab_size': 120}}).train([{TEXT!r}]).fingerprint)"
     )
     found = {
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
@@ -141,7 +141,7 @@ def test_it_is_refused_for_writing(tmp_path):
         changes = {} if said else {"tokenizer.kind": "wordpiece"}
         request = make_request([str(tmp_path / "book.txt")], {"steps": 1, **said}, changes=changes)
         with pytest.raises(ConfigError, match=r"'wordpiece' is not for writing: it does not give text back\n.*bpe"):
-            train_task(request, lambda event: None)
+            Experiment.plan(request)
 
 
 # -- BERT's vocab.txt -------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _broken():
     yield "no unknown", [line for line in VOCABULARY if line != "[UNK]"], r"has no \[UNK\]"
     yield "no end", [line for line in VOCABULARY if line != "[SEP]"], r"has no \[SEP\]"
     yield "not UTF-8", "\n".join(VOCABULARY).encode() + b"\n\xff\xfe\n", "not UTF-8 text: see line 14"
-    yield "a picture", b"\x89PNG\r\n\x1a\n", "not UTF-8"
+    yield "an image", b"\x89PNG\r\n\x1a\n", "not UTF-8"
 
 
 @pytest.mark.parametrize(("what", "content", "said"), list(_broken()), ids=[what for what, *_ in _broken()])

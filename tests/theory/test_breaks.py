@@ -4,22 +4,23 @@ import pytest
 import torch
 from torch import nn
 
-from weft.blocks import CAUSAL, EVERYTHING, Attention, FeedForward, HardLookup, LayerNorm, Mask, SoftmaxLookup
+from weft.blocks import CAUSAL, EVERYTHING, Attention, FeedForward, HardAttention, LayerNorm, Mask, SoftmaxAttention
 from weft.blocks.attention import hard as hard_file
 from weft.blocks.attention import softmax as softmax_file
-from weft.blocks.attention.kernel import KernelLookup
+from weft.blocks.attention.kernel import KernelAttention
 from weft.blocks.attention.local import Around
-from weft.blocks.attention.window import WindowLookup
+from weft.blocks.attention.window import WindowAttention
 from weft.blocks.feedforward import FeedForwardConfig
 from weft.blocks.position import sinusoidal
 from weft.blocks.recurrent import KERNELS, RecurrentLayer
-from weft.models import ViT, gpt
+from weft.models import ViT
+from weft.models import decoder as gpt
 from weft.theory import check, claims, masks, softmax
 
 REAL = {
     "init": Attention.__init__,
     "project": Attention.project,
-    "forward": SoftmaxLookup.forward,
+    "forward": SoftmaxAttention.forward,
     "allowed": Mask.allowed,
     "products": softmax_file.products,
     "softargmax": softmax_file.softargmax,
@@ -42,12 +43,14 @@ def looks_back_only(patch):
     def forward(self, q, k, v, mask=EVERYTHING):
         return REAL["forward"](self, q, k, v, CAUSAL)
 
-    patch.setattr(SoftmaxLookup, "forward", forward)
+    patch.setattr(SoftmaxAttention, "forward", forward)
 
 
 def heads_change_places(patch):
     patch.setattr(
-        SoftmaxLookup, "forward", lambda self, q, k, v, mask=EVERYTHING: REAL["forward"](self, q, k, v, mask).roll(1, 1)
+        SoftmaxAttention,
+        "forward",
+        lambda self, q, k, v, mask=EVERYTHING: REAL["forward"](self, q, k, v, mask).roll(1, 1),
     )
 
 
@@ -55,7 +58,7 @@ def a_head_is_weaker(patch):
     def forward(self, q, k, v, mask=EVERYTHING):
         return REAL["forward"](self, q, k, v, mask) * torch.linspace(1, 0.5, q.shape[1])[:, None, None]
 
-    patch.setattr(SoftmaxLookup, "forward", forward)
+    patch.setattr(SoftmaxAttention, "forward", forward)
 
 
 def hotter(patch):
@@ -84,11 +87,11 @@ def one_too_wide(patch):
 
 
 def windows_are_open(patch):
-    patch.setattr(WindowLookup, "forward", lambda self, q, k, v, mask=EVERYTHING: self.inside(q, k, v))
+    patch.setattr(WindowAttention, "forward", lambda self, q, k, v, mask=EVERYTHING: self.inside(q, k, v))
 
 
 def pairs_first(patch):
-    patch.setattr(KernelLookup, "forward", lambda self, q, k, v, mask=EVERYTHING: q @ k.mT @ v)
+    patch.setattr(KernelAttention, "forward", lambda self, q, k, v, mask=EVERYTHING: q @ k.mT @ v)
 
 
 def temperature(by):
@@ -115,7 +118,7 @@ def masks_are_forgotten(patch):
 
 
 def softly(patch):
-    patch.setattr(HardLookup, "forward", lambda self, q, k, v, mask=EVERYTHING: (q @ k.mT).softmax(-1) @ v)
+    patch.setattr(HardAttention, "forward", lambda self, q, k, v, mask=EVERYTHING: (q @ k.mT).softmax(-1) @ v)
 
 
 def one_map_more(patch):
@@ -219,16 +222,16 @@ BREAKS = {
 
 
 def words_mean_nothing(patch):
-    from weft.models.word2vec import Word2Vec
+    from weft.models.word2vec.model import Word2Vec
 
     patch.setattr(Word2Vec, "hidden", lambda self, context, keep: 0 * self.input(context).mean(1))
 
 
 def order_counts(patch):
-    from weft.models.ngram_tables import Tables
+    from weft.models.ngram.tables import NGramTables
 
-    real = Tables.nats
-    patch.setattr(Tables, "nats", lambda self, ids: real(self, ids) + float(ids[-1]))
+    real = NGramTables.nats
+    patch.setattr(NGramTables, "nats", lambda self, ids: real(self, ids) + float(ids[-1]))
 
 
 BREAKS |= {"T31": words_mean_nothing, "T32": order_counts}
@@ -249,11 +252,11 @@ def test_a_broken_block_is_told(id, monkeypatch):
 
 
 @pytest.mark.slow
-def test_pictures_are_learned_from(monkeypatch):
-    from weft.theory import pictures
+def test_images_are_learned_from(monkeypatch):
+    from weft.theory import images
 
-    monkeypatch.setattr(pictures, "COUNTS", (40, 60))
-    monkeypatch.setattr(pictures, "STEPS", 2)
+    monkeypatch.setattr(images, "COUNTS", (40, 60))
+    monkeypatch.setattr(images, "STEPS", 2)
     (finding,) = check("T33")
     assert finding.verdict in ("holds", "document is wrong") and not finding.sound  # two steps teach nothing
     assert [row[0] for row in finding.evidence.tables[0].rows] == ["40", "60"]

@@ -140,8 +140,8 @@ def test_the_page_stands_alone(findings):
     assert "prefers-color-scheme" in text and 'lang="en"' in text
     for id in findings:
         assert f'id="{id}"' in text and f'href="#{id}"' in text
-    pictures = sum(len(f.evidence.pictures) for f in findings.values() if f.evidence)
-    assert pictures > 8 and text.count('role="img"') == pictures == text.count("<details>")
+    images = sum(len(f.evidence.charts) for f in findings.values() if f.evidence)
+    assert images > 8 and text.count('role="img"') == images == text.count("<details>")
     assert all('aria-label="' in svg for svg in re.findall(r"<svg [^>]*role=\"img\"[^>]*>", text))
     for tag in ("table", "section", "figure", "div", "svg", "ul", "details"):
         assert len(re.findall(rf"<{tag}[ >]", text)) == text.count(f"</{tag}>"), tag
@@ -157,7 +157,7 @@ def test_the_page_escapes_everything(findings):
         (value(evil, evil, document=evil, unit=evil),),
         evil,
         (type(findings["T3"].evidence.tables[0])(evil, (evil,), ((evil,),)),),
-        (type(shown.pictures[0])(evil, evil, evil, {evil: [(1.0, 2.0), (2.0, 3.0)]}),),
+        (type(shown.charts[0])(evil, evil, evil, {evil: [(1.0, 2.0), (2.0, 3.0)]}),),
     )
     text = page([Finding(other, changed)])
     assert "<img" not in text and "&lt;img" in text and 'alert(1)> & "' not in text

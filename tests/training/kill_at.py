@@ -10,7 +10,7 @@ import sys
 
 from weft.checkpoints import checkpoint
 from weft.cli.main import main
-from weft.tasks import generate, job
+from weft.tasks.generate import task as generate
 from weft.training import trainer
 
 point, count, *words = sys.argv[1:]
@@ -36,9 +36,9 @@ def killing(function, *, after):
 if point == "step":
     trainer.Trainer._step = killing(trainer.Trainer._step, after=True)
 elif point == "optimizer":
-    from weft.training.optimizer import Muon
+    from weft.training.optimizer import AdamW
 
-    Muon._adamw = killing(Muon._adamw, after=True)  # the matrices have moved, the rest is on its way
+    AdamW._update = killing(AdamW._update, after=True)  # the matrices have moved, the rest is on its way
 elif point == "save":
     checkpoint.save_file = killing(checkpoint.save_file, after=True)
 elif point == "manifest":
@@ -56,13 +56,13 @@ elif point == "event":
 
     RunDirectory.add_event = killing(RunDirectory.add_event, after=True)
 elif point == "test":
-    job.load_model_tensors = killing(job.load_model_tensors, after=False)
+    trainer.Trainer.load_best = killing(trainer.Trainer.load_best, after=False)
 elif point == "judge":
-    from weft.tasks.judging import Judge
+    from weft.tasks.classify.evaluator import Evaluator
 
-    Judge.measure = killing(Judge.measure, after=True)
+    Evaluator.measure = killing(Evaluator.measure, after=True)
 elif point == "measure":
-    from weft.tasks.fill import Pretraining
+    from weft.tasks.fill.task import Pretraining
 
     Pretraining.measure = killing(Pretraining.measure, after=True)
 else:

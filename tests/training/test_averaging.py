@@ -163,12 +163,12 @@ def test_what_is_judged_is_kept_and_what_is_trained_is_not_touched(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("decides", "best"),
+    ("selection_metric", "best"),
     [("validation_bleu", 3), ("validation_loss", 6)],  # of equal BLEU the lower loss; the older of equals
 )
-def test_the_best_weights_are_those_that_are_best_at_what_decides(tmp_path, decides, best):
+def test_the_best_weights_are_those_that_are_best_at_what_decides(tmp_path, selection_metric, best):
     made, seen, _ = judged(tmp_path / "run", SCORES)
-    made.decides = decides
+    made.selection_metric = selection_metric
     progress = made.train().progress
     assert progress.best_step == 5 * best and progress.since_best == 6 - best
     assert progress.best == SCORES[best - 1][1]
@@ -181,7 +181,7 @@ def test_the_best_weights_are_those_that_are_best_at_what_decides(tmp_path, deci
 def test_patience_counts_what_decides(tmp_path):
     """The loss falls to the end, BLEU does not."""
     made, seen, _ = judged(tmp_path / "run", SCORES, patience=2)
-    made.decides = "validation_bleu"
+    made.selection_metric = "validation_bleu"
     outcome = made.train()
     assert outcome.stopped_by == "patience" and outcome.progress.step == 25 and len(seen) == 5
 

@@ -32,9 +32,9 @@ from weft.checkpoints import checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.models import BERTConfig, TextRow
 from weft.objectives.classification import class_logits
-from weft.tasks import job, judging
-from weft.tasks.classifying import Classifier
-from weft.tasks.tables import TableConfig, read_tables
+from weft.tasks.classify import evaluator
+from weft.tasks.classify.classifier import Classifier
+from weft.tasks.classify.tables import TableConfig, read_tables
 from weft.training.trainer import Trainer
 
 KILL_AT = str(Path(__file__).with_name("kill_at.py"))
@@ -226,7 +226,7 @@ def test_rare_classes_weigh_more_where_it_matters(tmp_path):
     assert not plan_of(tmp_path, "even.csv")["weighted"]
     assert not plan_of(tmp_path, "few.csv", *sets("objective.weights=none"))["weighted"]
     assert plan_of(tmp_path, "even.csv", *sets("objective.weights=balanced"))["weighted"]
-    from weft.tasks.classify import ClassifyRunConfig, Labelled
+    from weft.tasks.classify.task import ClassifyRunConfig, Labelled
 
     tables = read_tables(TableConfig(train=(str(tmp_path / "few.csv"),)))
     kind = BERTConfig(vocab_size=300, width=8)
@@ -290,7 +290,7 @@ def test_the_demo_has_a_test_of_its_own():
 def test_long_texts_are_cut_told_and_judged_as_they_were_learned(tmp_path, monkeypatch):
     """The number of tokens that are read is recorded: what a later default would be does not matter."""
     write_reviews(tmp_path / "t.csv", 40)
-    monkeypatch.setattr("weft.tasks.classify.LONGEST", 5)
+    monkeypatch.setattr("weft.tasks.classify.task.LONGEST", 5)
     result = here(*classify_words("t.csv", "run", 12, "--json"), cwd=tmp_path)
     assert "have more than 5 tokens and are cut" in " ".join(result.stderr.split())
     assert config_of(tmp_path / "run")["data"]["length"] == 5
@@ -318,7 +318,7 @@ def test_it_begins_with_the_trunk_of_a_run_that_fills(desk, tmp_path):
     start, later = (
         read_tensors(tmp_path / "run" / "checkpoints" / step / "model.safetensors") for step in ("step-0", "step-2")
     )
-    trunk = {name for name in before if not name.startswith(BERTConfig.heads)}
+    trunk = {name for name in before if not name.startswith(("masked.", "pooler.", "pairs.", "classes."))}
     assert len(trunk) > 8 and all(torch.equal(before[name], start[name]) for name in trunk)
     assert {name.partition(".")[0] for name in set(start) - trunk} - {"pooler"} == {"classes"}  # a head of its own
     assert set(before) - trunk and not (set(before) - trunk) & set(start)
@@ -413,10 +413,10 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(undisturbed):
 POINTS = {
     "after step 2": (Trainer, "_step", 2, True),
     "after step 9, at the end of an epoch": (Trainer, "_step", 9, True),
-    "in an evaluation": (judging.Judge, "measure", 2, True),
+    "in an evaluation": (evaluator.Evaluator, "measure", 2, True),
     "in a save": (checkpoint, "save_file", 4, True),
-    "before the temperature is fitted": (judging.Judge, "fit_temperature", 1, False),
-    "before the test": (job, "load_model_tensors", 1, False),
+    "before the temperature is fitted": (evaluator.Evaluator, "fit_temperature", 1, False),
+    "before the test": (Trainer, "load_best", 1, False),
 }
 
 
@@ -433,7 +433,7 @@ def test_a_crash_changes_nothing(undisturbed, point):
 def test_negative_control_another_order_gives_other_bytes(undisturbed, monkeypatch):
     """A resume that reads the table from its beginning again is noticed."""
     crash((Trainer, "_step", 9, True), *words_for("shifted"), cwd=undisturbed)
-    monkeypatch.setattr("weft.tasks.classify.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
+    monkeypatch.setattr("weft.tasks.classify.task.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
     here("resume", "shifted", cwd=undisturbed)
     assert everything(undisturbed / "shifted") != everything(undisturbed / "alone")
 

@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     (folder / "empty.txt").write_text("")
     (folder / "short.txt").write_text("Too short.")
     (folder / "bytes.txt").write_bytes(b"caf\xe9 au lait " * 50)
-    (folder / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (folder / "image.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     return folder
 
 
@@ -218,7 +218,7 @@ def test_foreign_and_broken_files_in_a_run_are_named(folder, undisturbed, tmp_pa
 
 def test_a_larger_vocabulary_than_the_model_knows_is_refused(folder, undisturbed, tmp_path):
     run = copy_of(undisturbed[0], tmp_path / "run")
-    TokenizerConfig.pick("characters").train(["".join(map(chr, range(200, 900)))]).save(run / "tokenizer.json")
+    TokenizerConfig.from_config("characters").train(["".join(map(chr, range(200, 900)))]).save(run / "tokenizer.json")
     result = here("evaluate", str(run), cwd=folder, check=False)
     assert result.returncode == 1
     assert "tokenizer.json has" in result.stderr
@@ -330,7 +330,7 @@ MISTAKES = [
     (["train", "book.txt", "--seed", "-1"], 2, "seed = -1"),
     (["train", "book.txt", "--seed", "x"], 2, "valid integer"),
     (["train", "empty.txt"], 1, "empty"),
-    (["train", "picture.txt"], 1, "PNG"),
+    (["train", "image.txt"], 1, "PNG"),
     (["train", "short.txt", "--tokenizer", "characters", "--steps", "2"], 1, "characters"),
     (["train", "bytes.txt"], 1, "UTF-8"),
     (["train", "book.txt", "--validation", "bok.txt"], 1, "book.txt"),

@@ -13,8 +13,9 @@ import training_setup
 import weft
 from training_setup import digest, done, here
 from weft.errors import UnsupportedError
-from weft.models import ngram_counts
-from weft.tasks import generate_counts
+from weft.models.ngram import counts as ngram_counts
+from weft.models.ngram import model as ngram_model
+from weft.tasks.generate import counts as generate_counts
 
 
 @pytest.fixture
@@ -91,7 +92,9 @@ def test_killed_and_resumed_is_the_same_to_the_byte(desk, monkeypatch, place):
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(generate_counts, "counted" if place == "counting" else "save_checkpoint", killed)
+        patch.setattr(
+            *((ngram_model, "counted") if place == "counting" else (generate_counts, "save_checkpoint")), killed
+        )
         with pytest.raises(KilledError):
             here(*count_words(), cwd=desk)
     assert not (desk / "run" / "checkpoints").exists()
@@ -109,7 +112,7 @@ def test_a_signal_stops_between_two_lengths(desk, monkeypatch):
             yield level
 
     with monkeypatch.context() as patch:
-        patch.setattr(generate_counts, "counted", interrupted)
+        patch.setattr(ngram_model, "counted", interrupted)
         stopped = here(*count_words(), cwd=desk, check=False)
     assert stopped.returncode == 130 and "weft resume run" in stopped.stderr
     here(*count_words(out="whole"), cwd=desk)
@@ -218,7 +221,7 @@ def test_out_and_in_as_arpa(desk):
         here("export", "run", "book.arpa", "--to", "arpa", cwd=desk, check=False).returncode == 1
     )  # never overwritten
     made = json.loads(here("import", "book.arpa", "--out", "back", "--json", cwd=desk).stdout)
-    assert made["layout"] == "arpa" and made["tokenizer"] == "words"
+    assert made["converter"] == "arpa" and made["tokenizer"] == "words"
     ours, back = weft.load(desk / "run"), weft.load(desk / "back")
     assert back.evaluate(str(desk / "other.txt"))["loss"] == pytest.approx(
         ours.evaluate(str(desk / "other.txt"))["loss"], abs=1e-6

@@ -16,8 +16,9 @@ import weft as package
 from training_setup import digest, done, here
 from weft.checkpoints.files import read_tensors
 from weft.errors import ConfigError, DataError
+from weft.models.word2vec.workers import Workers
 from weft.training.trainer import Progress, Trainer
-from weft.training.word_vectors import VectorTrainer, Workers
+from weft.training.word_vectors import VectorTrainer
 
 KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 ROLES, KINDS, EACH = ("king", "prince", "servant", "farmer"), ("he", "she"), 5
@@ -266,7 +267,7 @@ def test_a_text_without_words_is_refused(folder):
 
 
 def test_numpy_alone_gives_the_same_vectors(folder, monkeypatch):
-    from weft.models import word2vec_learning
+    from weft.models.word2vec import learning as word2vec_learning
 
     here(*words_for("loop", text="short.txt", epochs="1"), cwd=folder)
     monkeypatch.setattr(word2vec_learning, "has_loop", lambda: False)

@@ -14,10 +14,10 @@ from weft.checkpoints.files import read_tensors
 from weft.data.spans import SpanMarks, restored
 from weft.generation import Hypothesis
 from weft.objectives import ObjectiveConfig
-from weft.tasks.fill import training_of
-from weft.tasks.fill_spans import SPAN_TOKENS, SpanPretraining
-from weft.tasks.fill_texts import FillConfig, read_fill_source, read_texts
-from weft.tasks.filling_spans import SpanFiller
+from weft.tasks.fill.span_filler import SpanFiller
+from weft.tasks.fill.spans import SPAN_TOKENS, SpanPretraining
+from weft.tasks.fill.task import training_of
+from weft.tasks.fill.texts import FillConfig, read_fill_source, read_texts
 from weft.training import Ranks
 
 STEPS = 22
@@ -86,11 +86,11 @@ def test_what_is_held_out_is_asked_about_alike(trained, folder):
     made, other = (made_of(trained[0], folder, **{"training.seed": seed}) for seed in (0, 1))
     count = made.learned.per_epoch
     first, again, later, seeded = (
-        run.samples()(np.array([number])) for run, number in ((made, 0), (made, 0), (made, count), (other, 0))
+        run.samples(np.array([number])) for run, number in ((made, 0), (made, 0), (made, count), (other, 0))
     )
     assert torch.equal(first.source, again.source) and torch.equal(first.written, again.written)
     assert not torch.equal(first.source, later.source) and not torch.equal(first.source, seeded.source)
-    assert int(first.written[0, 0]) == made.model.start != made.marks.end == int(first.wanted[-1])
+    assert int(first.written[0, 0]) == made.config.model.start != made.marks.end == int(first.wanted[-1])
     judged = [run.judged["validation"].batch(np.arange(3)).source for run in (made, other)]
     assert np.array_equal(*judged)
 
@@ -134,7 +134,7 @@ def test_accuracy_and_loss_are_those_of_single_tokens(trained, folder):
     samples, nats, right, count = made.judged["validation"], 0.0, 0, 0
     with torch.no_grad():
         for number in range(samples.per_epoch):
-            (source, target), start = next(samples.batch(np.array([number])).pairs()), [made.model.start]
+            (source, target), start = next(samples.batch(np.array([number])).pairs()), [made.config.model.start]
             logits = model(torch.from_numpy(source)[None], torch.tensor([[*start, *target[:-1].tolist()]]))[0]
             chosen = logits.log_softmax(-1)[torch.arange(len(target)), torch.from_numpy(target)]
             nats, count = nats - float(chosen.sum()), count + len(target)
@@ -218,9 +218,12 @@ def test_each_family_learns_what_it_can(folder, words, said):
 
 
 def test_the_usual_objective_is_that_of_the_family():
-    assert ObjectiveConfig.usual("t5").tasks == ("spans",) and ObjectiveConfig.usual("bert") == ObjectiveConfig()
+    assert (
+        ObjectiveConfig.usual(spans=True).tasks == ("spans",)
+        and ObjectiveConfig.usual(spans=False) == ObjectiveConfig()
+    )
     for family in ("t5", "bert"):
-        ObjectiveConfig.usual(family).check_family(family)
+        ObjectiveConfig.usual(spans=family == "t5").check_family(family, spans=family == "t5")
 
 
 def test_the_usual_tokenizer_is_unigram(folder):

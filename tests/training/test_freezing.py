@@ -29,7 +29,7 @@ STAGES = ("stages.0.", ("stages.1.halving.", "stages.1.shrink.", "stages.1.layer
 def frozen_in(family, what):
     """Which parameters are frozen, and all of them."""
     words = {"vocab_size": 9} if family in ("gpt", "bert") else {}
-    model = ModelConfig.pick({"kind": family, **words}).override(SIZES[family]).build()
+    model = ModelConfig.from_config({"kind": family, **words}).override(SIZES[family]).build()
     freeze(model, what)
     every = dict(model.named_parameters())
     return {name for name, p in every.items() if not p.requires_grad}, set(every)
@@ -47,6 +47,20 @@ def test_what_is_frozen(family):
     assert "norm.weight" not in found and (not any("classes" in name for name in found))
     with pytest.raises(ConfigError, match="at most 3"):
         frozen_in(family, 4)
+
+
+def test_an_encoder_and_a_decoder_are_each_counted_from_the_first():
+    sizes = {"width": 8, "depth": 1, "decoder_depth": 3, "attention.heads": 2, "position.kind": "learned"}
+    model = ModelConfig.from_config({"kind": "transformer", "vocab_size": 9}).override(sizes).build()
+    freeze(model, 2)
+    first = ("tokens.", "encoder.position.", "decoder.position.")
+    layers = ("encoder.layers.0.", "decoder.layers.0.", "decoder.layers.1.")
+    for name, p in model.named_parameters():
+        assert p.requires_grad != name.startswith((*first, *layers)), name
+    with pytest.raises(ConfigError, match="at most 3"):
+        freeze(model, 4)
+    with pytest.raises(ConfigError, match="leaves nothing to learn"):
+        freeze(model, 3)
 
 
 @pytest.mark.parametrize("family", SIZES)

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from weft.blocks import Attention, SoftmaxLookup
+from weft.blocks import Attention, SoftmaxAttention
+from weft.blocks.roles import CONVOLUTIONS, by_name
 from weft.models import GPTConfig
+from weft.models.base import Model
 from weft.training import AdamWConfig, Muon, MuonConfig, Schedule, orthogonalise
 from weft.training.pace import Pace
 
@@ -25,8 +27,8 @@ def test_singular_values_come_near_one_and_directions_stay(shape):
 
 
 def test_heads_are_orthogonalised_one_by_one():
-    module = nn.Module()
-    module.layers = nn.ModuleList([Attention(8, heads=2, lookup=SoftmaxLookup(), bias=False)])
+    module = Model()
+    module.layers = nn.ModuleList([Attention(8, heads=2, core=SoftmaxAttention(), bias=False)])
     rule = MuonConfig(momentum=0.0, learning_rate=1.0).build(module)
     before = {name: p.detach().clone() for name, p in module.named_parameters()}
     gradients = {}
@@ -41,8 +43,12 @@ def test_heads_are_orthogonalised_one_by_one():
             assert torch.allclose(change[rows], orthogonalise(gradient[rows]), atol=1e-5), name
 
 
+class Convolutions(Model):
+    roles = by_name(stem=CONVOLUTIONS, depthwise=CONVOLUTIONS)
+
+
 def test_a_convolution_is_a_matrix_of_what_its_outputs_see():
-    module = nn.Module()
+    module = Convolutions()
     module.stem, module.depthwise = nn.Conv2d(3, 8, 3, bias=False), nn.Conv2d(8, 8, 3, groups=8, bias=False)
     rule = MuonConfig(momentum=0.0, learning_rate=1.0).build(module)
     muon = {id(p) for group in rule.param_groups if group["muon"] for p in group["params"]}

@@ -10,7 +10,8 @@ import torch
 from table_setup import crash, metrics, sets
 from training_setup import digest, done, here, text
 from weft.checkpoints import checkpoint
-from weft.tasks import generate, load
+from weft.tasks import load
+from weft.tasks.generate import task as generate
 from weft.training import resume
 from weft.training.trainer import Trainer
 
@@ -69,7 +70,7 @@ def test_a_crash_changes_nothing_in_the_other_kinds(desk, kind):
 
 def test_negative_control_a_resume_without_the_carried_state_is_noticed(desk, monkeypatch):
     crash((Trainer, "_step", 17, True), *words("forgetful"), cwd=desk)
-    monkeypatch.setattr(resume, "load_carried", lambda trainer, tensors: None)
+    monkeypatch.setattr(resume.TrainingState, "load_carried", lambda state, tensors: None)
     here("resume", "forgetful", cwd=desk)
     ours, theirs = metrics(desk / "forgetful"), metrics(desk / "lstm")
     assert ours[:14] == theirs[:14] and ours[14] != theirs[14]  # from the checkpoint at step 14 on

@@ -8,9 +8,10 @@ import pytest
 import weft as package
 from table_setup import crash, metrics, reversals, sets, told, write_pairs_table
 from training_setup import digest, here
-from weft.models import BahdanauConfig, ModelConfig, Seq2SeqConfig
+from weft.models import BahdanauConfig, ModelConfig, Seq2SeqConfig, Seq2SeqLM, sizing_of
+from weft.models.seq2seq import SIZES as LADDER
 from weft.report import training_report
-from weft.tasks.sizes import RECURRENT_LADDER, pair_sizes
+from weft.tasks.translate.task import pair_budget
 from weft.training.optimizer import MuonConfig
 from weft.training.trainer import Trainer
 
@@ -162,12 +163,16 @@ def test_what_cannot_be_is_refused(folder, typed, code, said):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_time_plans_a_larger_model(kind):
-    model = ModelConfig.pick({"kind": kind, "vocab_size": 2000})
-    widths = [pair_sizes(model, flops, 100_000)["width"] for flops in 10.0 ** np.arange(8, 19)]
-    assert widths == sorted(widths) and widths[0] == RECURRENT_LADDER[0][0] and widths[-1] == RECURRENT_LADDER[-1][0]
-    assert model.override(pair_sizes(model, 1e14, 100_000)).width in {rung[0] for rung in RECURRENT_LADDER}
-    transformer = ModelConfig.pick({"kind": "transformer", "vocab_size": 2000})
-    assert pair_sizes(transformer, 1.0, 100)["attention.heads"] == 4
+    model = ModelConfig.from_config({"kind": kind, "vocab_size": 2000})
+
+    def size(model, flops, tokens):
+        return sizing_of(model.kind, Seq2SeqLM).choose(pair_budget(flops, tokens), model).model
+
+    widths = [size(model, flops, 100_000)["width"] for flops in 10.0 ** np.arange(8, 19)]
+    assert widths == sorted(widths) and widths[0] == LADDER[0][0] and widths[-1] == LADDER[-1][0]
+    assert model.override(size(model, 1e14, 100_000)).width in {one[0] for one in LADDER}
+    transformer = ModelConfig.from_config({"kind": "transformer", "vocab_size": 2000})
+    assert size(transformer, 1.0, 100)["attention.heads"] == 4
 
 
 def test_each_gate_is_a_matrix_of_its_own():

@@ -11,7 +11,7 @@ import torch
 from training_setup import digest, trainer
 from weft.checkpoints import RunDirectory, list_checkpoints
 from weft.errors import DataError
-from weft.training import AdamWConfig, precision, resume
+from weft.training import AdamWConfig, Trainer, precision, resume
 from weft.training import trainer as trainer_module
 
 STEPS = 30
@@ -84,7 +84,7 @@ def test_training_a_finished_run_again_changes_nothing(undisturbed, tmp_path):
 
 def without(piece, monkeypatch):
     """Resume as if one piece of state had been forgotten."""
-    restore = resume.restore_state
+    restore = Trainer._restore
 
     def forgetful(it):
         fresh = {name: p.clone() for name, p in it.model.state_dict().items()}
@@ -105,7 +105,7 @@ def without(piece, monkeypatch):
             it.progress.best = math.inf
             it.progress.since_best = 0
 
-    monkeypatch.setattr(trainer_module, "restore_state", forgetful)
+    monkeypatch.setattr(Trainer, "_restore", forgetful)
     if piece == "random state":
         monkeypatch.setattr(trainer_module, "_seed", lambda seed, step, rank: 17)
 
@@ -289,7 +289,7 @@ def test_averages_of_an_earlier_version_are_taken_over(tmp_path):
     """Checkpoints of before called AdamW's averages as torch does."""
     made = trainer(tmp_path / "run", optimizer=AdamWConfig())
     made.train()
-    now = resume.optimizer_tensors(made)
+    now = made.state.optimizer_tensors()
     assert any(name.endswith("/first") for name in now)
     names = {new: old for old, new in resume.EARLIER.items()}
     before = {}
@@ -297,6 +297,6 @@ def test_averages_of_an_earlier_version_are_taken_over(tmp_path):
         stem, _, key = name.rpartition("/")
         before[f"{stem}/{names.get(key, key)}"] = tensor
     again = trainer(tmp_path / "again", optimizer=AdamWConfig())
-    resume.load_optimizer_tensors(again, before)
-    found = resume.optimizer_tensors(again)
+    again.state.load_optimizer(before)
+    found = again.state.optimizer_tensors()
     assert found.keys() == now.keys() and all(torch.equal(found[name], now[name]) for name in now)

@@ -25,8 +25,9 @@ from weft.checkpoints import RunDirectory, checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.generation import text_to_text
 from weft.report import training_report
-from weft.tasks import translate
-from weft.tasks.translate import Translate, TranslateConfig
+from weft.tasks.experiment import Origin
+from weft.tasks.translate import task as translate
+from weft.tasks.translate.task import Translate, TranslateConfig
 from weft.training.averaging import Averaging
 from weft.training.trainer import Trainer
 
@@ -137,7 +138,7 @@ def test_a_test_at_the_end_is_searched_for_with_beams(folder, monkeypatch):
 
 
 def test_without_sacrebleu_the_loss_decides(folder, monkeypatch):
-    monkeypatch.setattr("weft.tasks.translation_quality.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("weft.tasks.translate.quality.importlib.util.find_spec", lambda name: None)
     result = here(*translate_words("pairs.tsv", "without", 2), "--json", cwd=folder)
     events = [json.loads(line) for line in result.stdout.splitlines()]
     assert any("pip install 'weft[translate]'" in event.get("text", "") for event in events)
@@ -150,9 +151,9 @@ def test_few_held_out_pairs_are_judged_alike(folder, monkeypatch):
     """Of very many, the first are translated; the loss is of all."""
     made = prepared(folder, trained(folder, "plain"))
     model = package.load(folder / "plain").model
-    whole = made.job().measure(model, "validation", None)
+    whole = made.measure(model, "validation", None)
     monkeypatch.setattr(translate, "JUDGED", 2)
-    some = made.job().measure(model, "validation", None)
+    some = made.measure(model, "validation", None)
     assert (
         whole["validation_loss"]
         == some["validation_loss"]
@@ -166,7 +167,7 @@ def prepared(folder, run, **changes):
         {key: value for key, value in found_in(run / "config.json").items() if key not in ("task", "format")}
     )
     fields = {"data.train": [str(folder / name) for name in config.data.train]} | changes
-    return Translate().reopen(config.override(fields), RunDirectory(run), lambda _: None)
+    return Translate().reopen(config.override(fields), Origin(run=RunDirectory(run)))
 
 
 # -- what is read -----------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def texts_in(made, batch):
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_every_epoch_reads_every_pair_however_it_is_spelled(folder, share):
     made = prepared(folder, trained(folder, "plain"), **{"objective.respelling": share})
-    samples, count = made.samples(), made.per_epoch
+    samples, count = made.samples, made.per_epoch
     wanted = sorted(zip(made.data.train.sources, made.data.train.targets, strict=True))
     epochs = [
         [samples(np.array([number])) for number in range(first, first + count)] for first in (0, count, 5 * count)
@@ -204,13 +205,13 @@ def test_a_batch_is_a_pure_function_of_its_numbers(folder):
     one, other = (prepared(folder, run, **{"objective.respelling": 0.5}) for _ in range(2))
     third = prepared(folder, run, **{"objective.respelling": 0.5, "training.seed": 1})
     numbers = [2 * one.per_epoch + 1, 0, 1, one.per_epoch]
-    there = {n: one.samples()(np.array([n])) for n in numbers}
-    back = {n: other.samples()(np.array([n])) for n in reversed(numbers)}
+    there = {n: one.samples(np.array([n])) for n in numbers}
+    back = {n: other.samples(np.array([n])) for n in reversed(numbers)}
     for n in numbers:
         assert torch.equal(there[n].source, back[n].source) and torch.equal(there[n].wanted, back[n].wanted)
-    seeded = [third.samples()(np.array([n])).wanted.tolist() for n in numbers]
+    seeded = [third.samples(np.array([n])).wanted.tolist() for n in numbers]
     assert seeded != [there[n].wanted.tolist() for n in numbers]
-    both = one.samples()(np.array([0, 1]))
+    both = one.samples(np.array([0, 1]))
     assert sorted(texts_in(one, both)) == sorted([*texts_in(one, there[0]), *texts_in(one, there[1])])
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import weft
-from picture_setup import picture_words, write_folder
+from image_setup import image_words, write_folder
 from table_setup import (
     classify_words,
     crash,
@@ -93,7 +93,7 @@ def test_a_look_that_disturbs_is_found(book, monkeypatch):
         with torch.no_grad():
             next(model.parameters()).add_(1e-6)
 
-    monkeypatch.setattr(watching.Watch, "__call__", disturb)
+    monkeypatch.setattr(watching.SoftmaxHealthLog, "__call__", disturb)
     here(*train_words("book.txt", "disturbed", 10, *EVERY, "--watch"), cwd=book)
     assert digest(book / "disturbed") != digest(book / "alone")
 
@@ -144,9 +144,9 @@ def test_every_task_with_attention(tmp_path):
     write_book(tmp_path / "book.txt")
     write_reviews(tmp_path / "reviews.csv")
     write_pairs_table(tmp_path / "pairs.csv")
-    write_folder(tmp_path / "pictures")
+    write_folder(tmp_path / "images")
     davit = sets("model.widths=16,16", "model.depths=1,1", "model.strides=2,2", "model.head_width=8", "model.window=3")
-    ours = ["train", "classify", "pictures", "--steps", "2", "--threads", "1", "--model", "davit", "--out", "davit"]
+    ours = ["train", "classify", "images", "--steps", "2", "--threads", "1", "--model", "davit", "--out", "davit"]
     bahdanau = [
         "train",
         "translate",
@@ -165,7 +165,7 @@ def test_every_task_with_attention(tmp_path):
         ("classes", classify_words("reviews.csv", "classes", 2), {""}),
         ("pairs", translate_words("pairs.csv", "pairs", 2), {"encoder", "decoder", "decoder → encoder"}),
         ("bahdanau", [*bahdanau, "--threads", "1", *sets("model.width=16")], {"decoder → encoder"}),
-        ("vit", picture_words("pictures", "vit", 2), {""}),
+        ("vit", image_words("images", "vit", 2), {""}),
         ("davit", [*ours, *davit], {f"stage {n}, {what}" for n in (1, 2) for what in ("windows", "channels")}),
     ):
         here(*words, "--watch", cwd=tmp_path)

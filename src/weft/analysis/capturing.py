@@ -1,4 +1,4 @@
-"""Attention maps: the weights in use, computed on request from the very inputs of each lookup.
+"""Attention maps: the weights in use, computed on request from the very inputs of each core.
 
 with capture(model, "layers.*.attention") as maps:
     model(tokens)
@@ -10,38 +10,39 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from weft.blocks.attention import EVERYTHING, Attention, ChannelLookup, Lookup, Mask
-from weft.blocks.attention.additive import AdditiveAttention
+from weft.blocks.attention import EVERYTHING, AttentionCore, Mask
 from weft.blocks.attention.base import spread
 from weft.errors import ConfigError, UnsupportedError, did_you_mean
-
-Asked = Attention | AdditiveAttention
+from weft.models.base import Model
+from weft.models.sites import AttentionSite, Place, attentions
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
     """What one attention looked up, and the weights that follow from it.
 
-    In a row of several texts (`mask.unpadded`) the texts stand one after the other here too.
+    In a row of several texts (`mask.unpadded`) the texts stand one after the other here too. `site`: where the
+    attention stands in its model, as far as that is known.
     """
 
-    lookup: Lookup
+    core: AttentionCore
     query: Tensor
     key: Tensor
     value: Tensor
     mask: Mask
+    site: AttentionSite | None = None
 
     @property
     def over(self) -> Literal["tokens", "channels"]:
         """What the rows and columns of the weights are."""
-        return "channels" if isinstance(self.lookup, ChannelLookup) else "tokens"
+        return "channels" if self.core.unit == "channel" else "tokens"
 
     @functools.cached_property
     def weights(self) -> Tensor:
@@ -75,7 +76,7 @@ class AttentionMap:
         return value @ self.weights.transpose(2, 3)
 
     def texts(self) -> list[AttentionMap]:
-        """The lookups that were made: one; in a row of several texts, one for each run of texts of equal length."""
+        """The cores that were made: one; in a row of several texts, one for each run of texts of equal length."""
         unpadded = self.mask.unpadded
         if unpadded is None:
             return [self]
@@ -83,13 +84,11 @@ class AttentionMap:
         for start, count, length in unpadded.runs():
             parts = (t[0, :, start : start + count * length] for t in (self.query, self.key, self.value))
             query, key, value = (t.view(len(t), count, length, t.shape[2]).transpose(0, 1) for t in parts)
-            found.append(AttentionMap(self.lookup, query, key, value, self.mask.in_text(length)))
+            found.append(AttentionMap(self.core, query, key, value, self.mask.in_text(length), self.site))
         return found
 
     def _table(self) -> Tensor:
-        if isinstance(self.lookup, ChannelLookup):
-            return self.lookup.channel_weights(self.query, self.key, self.mask)
-        return self.lookup.weights(self.query, self.key, self.mask)
+        return self.core.table(self.query, self.key, self.mask)
 
     def __repr__(self) -> str:
         rows, heads, asking, width = self.query.shape
@@ -111,16 +110,29 @@ class _Maps(dict[str, AttentionMap]):
         )
 
 
-def attentions(model: nn.Module) -> dict[str, nn.Module]:
-    """All modules of a model that look values up, by name."""
-    return {name: module for name, module in model.named_modules() if isinstance(module, Asked)}
+def sites_of(model: nn.Module) -> dict[str, AttentionSite]:
+    """Where each attention stands: a model says it, or nobody knows; of other modules they are counted in order."""
+    if isinstance(model, Model):
+        try:
+            return {site.name: site for site in model.attention_sites()}
+        except UnsupportedError:  # the weights can be seen all the same
+            return {}
+    named = enumerate(attentions(model), 1)
+    return {name: AttentionSite(name, Place("", number), "text", "text") for number, name in named}
+
+
+def site_of(name: str, found: AttentionMap) -> AttentionSite:
+    """Where the attention of a map stands, or an error if nobody said it."""
+    if found.site is None:
+        raise ConfigError(f"the model of {name} does not say where it stands", expected="its attention_sites()")
+    return found.site
 
 
 @contextmanager
 def capture(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, AttentionMap]]:
     """Collect the attention maps of the modules whose names match, while the block runs.
 
-    The model computes as always, fused kernel included; only the inputs of its lookups are kept. A
+    The model computes as always, fused kernel included; only the inputs of its cores are kept. A
     module that runs several times inside the block leaves its last map. Kinds that do not keep every token they read
     (`local`, `linear` …) leave one for the tokens of the first call of a cache, and none for later ones.
     """
@@ -128,34 +140,35 @@ def capture(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, Attentio
     chosen = {name: module for name, module in found.items() if fnmatchcase(name, pattern)}
     if not chosen:
         raise ConfigError(f"no attention matches {pattern!r}", advice=did_you_mean(pattern, found))
-    names = {module: name for name, module in chosen.items()}
+    names, sites = {module: name for name, module in chosen.items()}, sites_of(model)
     maps = _Maps()
     maps.chosen = frozenset(chosen)
-    asking: list[nn.Module] = []  # the attention that runs now: lookups may be shared, attentions are not
+    asking: list[nn.Module] = []  # the attention that runs now: cores may be shared, attentions are not
     calls: list[AttentionMap] = []  # several if its row is several texts
 
     def begin(module: nn.Module, _inputs: tuple[Any, ...]) -> None:
         asking[:] = [module]
         calls.clear()
 
-    def keep(lookup: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def keep(core: nn.Module, inputs: tuple[Any, ...]) -> None:
         if not asking or asking[0] not in names:
             return
         query, key, value, mask = inputs
         # a cache writes into its table later on, so its keys are copied now
         calls.append(
-            AttentionMap(cast(Lookup, lookup), query.detach(), key.detach().clone(), value.detach().clone(), mask)
+            AttentionMap(cast(AttentionCore, core), query.detach(), key.detach().clone(), value.detach().clone(), mask)
         )
 
     def end(module: nn.Module, _inputs: tuple[Any, ...], options: dict[str, Any], _output: Any) -> None:
         if calls and asking == [module]:
-            maps[names[module]] = _together(calls, options.get("mask", EVERYTHING))
+            together = _together(calls, options.get("mask", EVERYTHING))
+            maps[names[module]] = replace(together, site=sites.get(names[module]))
         asking.clear()
 
     handles = [module.register_forward_pre_hook(begin) for module in found.values()]
     handles += [module.register_forward_hook(end, with_kwargs=True) for module in found.values()]
-    lookups = {cast(nn.Module, module.lookup) for module in chosen.values()}
-    handles += [lookup.register_forward_pre_hook(keep) for lookup in lookups]
+    cores = {cast(nn.Module, module.core) for module in chosen.values()}
+    handles += [core.register_forward_pre_hook(keep) for core in cores]
     try:
         yield maps
     finally:
@@ -164,9 +177,9 @@ def capture(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, Attentio
 
 
 def _together(calls: list[AttentionMap], mask: Mask) -> AttentionMap:
-    """The one lookup of a call, or those for the texts of a row, put together as they stand there."""
+    """The one core of a call, or those for the texts of a row, put together as they stand there."""
     if mask.unpadded is None:
         return calls[-1]
     parts = ([getattr(call, name) for call in calls] for name in ("query", "key", "value"))
     query, key, value = (torch.cat([t.transpose(0, 1).flatten(1, 2) for t in part], dim=1)[None] for part in parts)
-    return AttentionMap(calls[0].lookup, query, key, value, mask)
+    return AttentionMap(calls[0].core, query, key, value, mask)

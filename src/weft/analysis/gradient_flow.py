@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from weft.analysis.places import Place, place_of
 from weft.errors import UnsupportedError
+from weft.models.sites import Place
 
 Read = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B T D"]]
 
@@ -150,8 +150,14 @@ def _flow(
     # each call left two: before and after; the gradient of all texts together has all of them in it
     stream = [math.hypot(*streams[layer][0::2]) for _, layer in stack]
     stream.append(math.hypot(*streams[stack[-1][1]][1::2]))
-    places = tuple(place_of(name) for name, _ in stack)
+    places = tuple(_place(name) for name, _ in stack)
     return DepthFlow(places, tuple(stream), {name: tuple(values) for name, values in groups.items()})
+
+
+def _place(name: str) -> Place:
+    """Of a layer "encoder.layers.2" or "layers.2"; one of several stages is counted in its own."""
+    *before, _, number = name.split(".")
+    return Place(before[0] if len(before) == 1 else "", int(number) + 1)
 
 
 def _group(name: str) -> str:

@@ -10,9 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.analysis.capturing import AttentionMap, attentions, capture
+from weft.analysis.capturing import AttentionMap, capture
 from weft.errors import ShapeError, UnsupportedError
 from weft.models import TextRow
+from weft.models.sites import attentions
 
 HAVE_IT = "one with attention: gpt, bert, transformer, t5, vit, davit or bahdanau"
 

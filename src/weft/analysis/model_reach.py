@@ -1,8 +1,8 @@
 """Reach in whole models: which inputs the state at a position can have seen after each layer.
 
-The inputs are the vectors that go into the first layer: of tokens, of patches, of places. What the layers of a family
-are, and who sees whom in them, stands in `reach_steps.py`; here the sets are followed from a position back to the
-inputs, and the same is measured by gradients.
+The inputs are the vectors that go into the first layer: of tokens, of patches, of places. Which layers there are and
+what each sees, the model says (`Model.reach_stacks`); who sees whom then stands in `reach_steps.py`. Here the sets are
+followed from a position back to the inputs, and the same is measured by gradients.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from weft.analysis import capture
-from weft.analysis.capturing import attentions
+from weft.analysis.capturing import capture
 from weft.analysis.reach import DIRECTIONS, Reach, has_gradient, one_place
-from weft.analysis.reach_steps import Places, Ran, Stack, Step, stacks_of
+from weft.analysis.reach_steps import Places, Ran, either, place_after, seen_through, sees_ahead
 from weft.blocks.attention.base import Grid
 from weft.cost.flops import NoNumbers
 from weft.errors import ConfigError
-from weft.models.vit import ViT
+from weft.models.base import Model
+from weft.models.images import ImageModel
+from weft.models.sites import ReachStack, attentions
 
 Call = Callable[[nn.Module, int], Any]  # runs the model on inputs that are drawn by this seed
 HELD = (
-    "Statistics of group norms are held: through them each place hears, a little, of the whole picture from the first "
+    "Statistics of group norms are held: through them each place hears, a little, of the whole image from the first "
     "layer on."
 )
 
 
 def model_reach(
-    model: nn.Module,
+    model: Model,
     call: Call,
     position: int | None,
     *,
@@ -41,11 +42,11 @@ def model_reach(
     measure: bool = True,
     hold: bool = True,
 ) -> Reach:
-    """`call(model, seed)` runs it on some input; `position` None: the middle; `part`: the "encoder" or "decoder" of a
-    model that has both.
+    """`call(model, seed)` runs it on some input; `position` None: the last where no state sees ahead, else the middle;
+    `part`: the "encoder" or "decoder" of a model that has both.
 
     Gradients are measured on a copy in float64, for several inputs and directions; without `measure`, a model without
-    numbers, on torch's meta device, will do. `hold`: what all places of a picture share by the statistics of a group
+    numbers, on torch's meta device, will do. `hold`: what all places of an image share by the statistics of a group
     norm is left aside, so that the view of the convolutions is seen.
     """
     work = copy.deepcopy(model).eval().requires_grad_(False)
@@ -54,23 +55,36 @@ def model_reach(
     norms = [block for block in work.modules() if isinstance(block, nn.GroupNorm)]
     for norm in norms if hold else ():
         norm.forward = functools.partial(_held_norm, norm)  # type: ignore[method-assign]
-    stacks = stacks_of(work, part)
+    stacks = work.reach_stacks(part)
     with torch.random.fork_rng(devices=[]):
         ran = recorded(work, call, stacks, 0)
         ran.held = hold
         length = int(ran.inputs[-1].shape[1])
-        grid = _grid(ran, stacks)
-        begin = at = _middle(length, grid) if position is None else _place(position, length)
+        grid = ran.grids.get(stacks[-1].layers[0].module, ran.image)
+        if position is None:
+            position = _middle(length, grid) if sees_ahead(ran, stacks[-1]) else -1
+        begin = at = _place(position, length)
         at = length - 1 - at if stacks[-1].turned else at
-        places = [at := step.place(ran, at) for step in stacks[-1].steps]
+        places = [at := place_after(ran, layer, at) for layer in stacks[-1].layers]
         predicted = np.stack([seen_after(stacks, ran, layer, place) for layer, place in enumerate(places)])
         measured = _measured(work, call, stacks, places) if measure else None
     sources = int(ran.inputs[0].shape[1]) if len(stacks) > 1 else 0
-    names = tuple(step.name for step in stacks[-1].steps)
-    return Reach(begin, names, predicted, measured, grid, sources, HELD if norms and hold else "")
+    names = tuple(layer.name for layer in stacks[-1].layers)
+    return Reach(begin, names, predicted, measured, grid, sources, HELD if norms and hold else stacks[-1].note)
 
 
-def seen_after(stacks: Sequence[Stack], ran: Ran, layer: int, place: int) -> Places:
+def reach_as_said(model: Model, length: int, position: int | None) -> Reach:
+    """Of a model that is not run and has no gradients, a table of counts: what it says of itself, for the last position
+    or this one."""
+    (stack,) = model.reach_stacks()
+    inputs = torch.empty(1, length, 0)
+    ran = Ran([inputs], [[inputs for _ in stack.layers]])
+    at = _place(-1 if position is None else position, length)
+    predicted = np.stack([seen_after([stack], ran, number, at) for number in range(len(stack.layers))])
+    return Reach(at, tuple(layer.name for layer in stack.layers), predicted, note=stack.note)
+
+
+def seen_after(stacks: Sequence[ReachStack], ran: Ran, layer: int, place: int) -> Places:
     """Which inputs, of all stacks one after the other, the state at this place of the last stack has seen after this
     layer: followed back from there, and from what it read across through the stack before."""
     states = ran.states[-1][layer]
@@ -78,37 +92,29 @@ def seen_after(stacks: Sequence[Stack], ran: Ran, layer: int, place: int) -> Pla
     parts: list[Places] = []
     for stack, given in reversed(list(zip(stacks, ran.inputs, strict=True))):
         asked, across = None, dict[int, Places]()
-        for number, step in reversed(list(enumerate(stack.steps))):
-            asked = _joined(asked, asked_after.get(number))
+        for number, step in reversed(list(enumerate(stack.layers))):
+            asked = either(asked, asked_after.get(number))
             if asked is None:
                 continue
-            if step.across is not None:
-                memory = step.memory % len(stacks[0].steps)
-                across[memory] = _either(across.get(memory), step.across(ran, asked))
-            asked = step.sees(ran, asked)
+            asked, read = seen_through(ran, step, asked)
+            if read is not None:
+                memory = step.memory % len(stacks[0].layers)
+                across[memory] = read | across.get(memory, np.zeros_like(read))
         found = np.zeros(given.shape[1], dtype=bool) if asked is None else asked
         parts.append(found[::-1] if stack.turned else found)
         asked_after = across
     return np.concatenate(parts[::-1])
 
 
-def _joined(one: Places | None, other: Places | None) -> Places | None:
-    return one if other is None else _either(one, other)
-
-
-def _either(one: Places | None, other: Places) -> Places:
-    return other if one is None else one | other
-
-
-def recorded(model: nn.Module, call: Call, stacks: Sequence[Stack], seed: int) -> Ran:
+def recorded(model: nn.Module, call: Call, stacks: Sequence[ReachStack], seed: int) -> Ran:
     """Run it once. Gradients begin anew at the vectors that go into each stack."""
-    ran = Ran(states=[[] for _ in stacks])
+    ran = Ran(states=[[] for _ in stacks], names={module: name for name, module in model.named_modules()})
     handles = []
     for stack, kept in zip(stacks, ran.states, strict=True):
-        handles.append(stack.steps[0].module.register_forward_pre_hook(functools.partial(_begin, ran)))
-        handles += [step.module.register_forward_hook(functools.partial(_keep, ran, kept)) for step in stack.steps]
-    if isinstance(model, ViT):
-        handles.append(model.patches.register_forward_hook(functools.partial(_look, ran)))
+        handles.append(stack.layers[0].module.register_forward_pre_hook(functools.partial(_begin, ran)))
+        handles += [layer.module.register_forward_hook(functools.partial(_keep, ran, kept)) for layer in stack.layers]
+    if isinstance(model, ImageModel):
+        handles.append(model.register_forward_pre_hook(functools.partial(_look, ran)))
     try:
         with NoNumbers():
             if attentions(model):
@@ -123,16 +129,16 @@ def recorded(model: nn.Module, call: Call, stacks: Sequence[Stack], seed: int) -
     return ran
 
 
-def _look(ran: Ran, _: nn.Module, __: Any, patches: Tensor) -> None:
-    ran.picture = _rows(patches)[1]
+def _look(ran: Ran, model: ImageModel, given: tuple[Tensor, ...]) -> None:
+    ran.image = model.place_grids(*given[0].shape[2:])[0]
 
 
 def _begin(ran: Ran, _: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
     rows, grid = _rows(given[0])
     leaf = rows.detach().requires_grad_()
     ran.inputs.append(leaf)
-    picture = leaf if grid is None else leaf.transpose(1, 2).reshape(len(leaf), -1, grid.rows, grid.columns)
-    return picture, *given[1:]
+    image = leaf if grid is None else leaf.transpose(1, 2).reshape(len(leaf), -1, grid.rows, grid.columns)
+    return image, *given[1:]
 
 
 def _keep(ran: Ran, kept: list[Tensor], module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
@@ -153,7 +159,7 @@ def _rows(states: Tensor) -> tuple[Tensor, Grid | None]:
     return states.flatten(2).transpose(1, 2), Grid(*states.shape[2:])
 
 
-def _measured(model: nn.Module, call: Call, stacks: Sequence[Stack], places: Sequence[int]) -> np.ndarray:
+def _measured(model: nn.Module, call: Call, stacks: Sequence[ReachStack], places: Sequence[int]) -> np.ndarray:
     """By gradients: what has ever one that is not zero, over several inputs and directions."""
     found: list[np.ndarray] = []
     for seed in range(DIRECTIONS):
@@ -190,11 +196,3 @@ def _place(position: int, length: int) -> int:
     if not -length <= position < length:
         raise ConfigError(f"position {position} of {length}", expected=f"from 0 to {length - 1}, or -1 for the last")
     return position % length
-
-
-def _grid(ran: Ran, stacks: Sequence[Stack]) -> Grid | None:
-    """Of the inputs, if they are places of a picture."""
-    first: Step = stacks[-1].steps[0]
-    if first.module in ran.grids:
-        return ran.grids[first.module]
-    return ran.picture

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool
 
-from weft.blocks.attention import CAUSAL, EVERYTHING, AlternatingConfig, AttentionConfig
+from weft.blocks.attention import CAUSAL, EVERYTHING, AttentionConfig
 from weft.errors import ConfigError, UnsupportedError
 
 Seen = Bool[np.ndarray, "T S"]
@@ -24,15 +24,6 @@ STEP = 1e-5  # how far a token is moved: so little that hard attention keeps its
 ROUNDING = 1e-13  # what float64 may differ by; a weight of 1e-8 still moves a result further
 AT_ONCE = 32  # copies of the row, each with another token changed
 ROUNDS = 4  # layers that are looked at for each kind that takes turns
-SMALL: dict[str, dict[str, Any]] = {  # fields with which something can be seen in a row of two dozen tokens
-    "local": {"window": 4},
-    "dilated": {"window": 3, "dilation": 3},
-    "strided": {"stride": 5},
-    "global": {"tokens": 2},
-    "window": {"window": 6},
-    "union": {"of": ("local", "global")},
-    "alternating": {"of": ("softmax", "local")},
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +69,9 @@ def pattern_of(config: AttentionConfig, length: int, causal: bool = False, *, se
 
 def patterns_of(config: AttentionConfig, length: int, *, seed: int = 0) -> list[LayerPattern]:
     """One for each pattern that its layers have: most kinds have the same in all of them."""
-    turns = ROUNDS * (len(config.of) if isinstance(config, AlternatingConfig) else 1)
     found: dict[tuple[bytes, bytes], tuple[AttentionConfig, _Sides]] = {}
     layers: dict[tuple[bytes, bytes], tuple[int, ...]] = {}
-    for number in range(turns):
+    for number in range(ROUNDS * config.turns):
         here = config.for_layer(number)
         sides = _sides(here, length, seed)
         found.setdefault(_known(sides), (here, sides))
@@ -103,12 +93,13 @@ def small(kind: str, changes: Mapping[str, Any] | None = None) -> AttentionConfi
     """A kind with fields for a short row, and then these; names with commas between them take turns."""
     changes = dict(changes or {})
     if "," in kind:
-        kind, changes = "alternating", {"of": kind} | changes
-    config = AttentionConfig.pick(kind)
-    fields = dict(SMALL.get(config.kind, {}))
-    if "places" in changes:  # these instead of the first ones
-        fields.pop("tokens", None)
-    return config.override(_small_members(fields)).override(_small_members(changes))
+        kind, changes = AttentionConfig.several, {"of": kind} | changes
+    config = AttentionConfig.from_config(kind)
+    changes = _small_members(changes)
+    try:
+        return config.override({**config.small_fields, **changes})
+    except ConfigError:  # they need not go together: places of global tokens stand instead of their number
+        return config.override(changes)
 
 
 def _small_members(fields: Mapping[str, Any]) -> dict[str, Any]:

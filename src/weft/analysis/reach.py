@@ -17,9 +17,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from weft.analysis import AttentionMap
+from weft.analysis.capturing import AttentionMap
 from weft.blocks.attention import Attention, AttentionConfig, Mask
-from weft.blocks.attention.base import Grid, Lookup
+from weft.blocks.attention.base import AttentionCore, Grid
 from weft.errors import ConfigError, UnsupportedError
 
 Seen = Bool[np.ndarray, "T S"]
@@ -36,7 +36,7 @@ class Reach:
     layers     names of the layers, in their order
     predicted  (layers, inputs): whether the state after this layer can have seen that input
     measured   the same by gradients; None: not tried
-    grid       the last inputs are places of a picture, row by row
+    grid       the last inputs are places of an image, row by row
     sources    so many of the first inputs belong to another text, which was read before
     note       what is to be known besides
     """
@@ -72,7 +72,7 @@ def reach(
 ) -> Reach:
     """Of attention modules with a residual around each: one for each layer of a kind, `depth` of them, or these.
 
-    With a `grid` the positions are the places of a picture.
+    With a `grid` the positions are the places of an image.
     """
     if not -length <= position < length:
         raise ConfigError(f"position {position} in a row of {length}", expected=f"from 0 to {length - 1}")
@@ -116,20 +116,20 @@ def seen_pairs(module: nn.Module, length: int, mask: Mask) -> Seen:
     """Row t, column s: whether this attention lets t look at s, by its own rule and not by trying."""
     if not isinstance(module, Attention):
         raise UnsupportedError(f"a {type(module).__name__}", expected="attention that looks values up")
-    found = _pairs(module.lookup, mask, length, length)
+    found = _pairs(module.core, mask, length, length)
     return np.ones((length, length), dtype=bool) if found is None else found
 
 
 def allowed_pairs(found: AttentionMap) -> Seen | None:
-    """The same for what one lookup was given: (asking, answering), for the first row and head; None: all see all."""
-    return _pairs(found.lookup, found.mask, found.query.shape[2], found.key.shape[2])
+    """The same for what one core was given: (asking, answering), for the first row and head; None: all see all."""
+    return _pairs(found.core, found.mask, found.query.shape[2], found.key.shape[2])
 
 
-def _pairs(lookup: Lookup, mask: Mask, asking: int, answering: int) -> Seen | None:
+def _pairs(core: AttentionCore, mask: Mask, asking: int, answering: int) -> Seen | None:
     if asking * answering > LARGEST:
         raise UnsupportedError(f"who sees whom of {asking:,} and {answering:,}", expected="a shorter text (--length)")
     said = [part.device for part in (mask.keep, mask.allow) if part is not None]
-    allowed = lookup.allowed(mask, asking, answering, said[0] if said else torch.device("cpu"))
+    allowed = core.allowed(mask, asking, answering, said[0] if said else torch.device("cpu"))
     if allowed is None:
         return None
     allowed = allowed if allowed.dim() == 2 else allowed[0, 0]

@@ -3,7 +3,7 @@
 A row of weights a = softmax(s) that lies on one key alone passes hardly any gradient to its scores: ∂aᵢ/∂sⱼ =
 aᵢ(δᵢⱼ − aⱼ). Large scores do that, which is why they are divided by √width (Vaswani et al. 2017, section 3.2.1). A row
 that lies on all keys alike passes some, but tells nothing apart. Both are seen in numbers here, for each head, from
-the very scores that the model's lookups take their softmax of.
+the very scores that the model's cores take their softmax of.
 
 with capture(model) as maps:
     model(tokens)
@@ -21,12 +21,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from weft.analysis import AttentionMap
-from weft.analysis.places import Place, place_of
-from weft.blocks.attention.additive import AdditiveLookup
-from weft.blocks.attention.channel import ChannelLookup
+from weft.analysis.capturing import AttentionMap, site_of
 from weft.blocks.attention.softmax import softargmax
 from weft.errors import UnsupportedError
+from weft.models.sites import Place
 
 SATURATED = 0.98  # a row whose largest weight is more has made its choice for good
 MEASURES = ("entropy", "relative_entropy", "largest", "saturated", "variance", "gradient", "uniform")
@@ -67,7 +65,7 @@ class LayerHealth:
 
     name     of the module
     place    where it stands in the model, as people count: from 1
-    unit     what is looked at: a token, a place of a picture, a channel, a summary
+    unit     what is looked at: a token, a place of an image, a channel, a summary
     heads    one for each head; empty where there is no softmax
     without  why there is none
     """
@@ -145,7 +143,10 @@ def row_measures(
 
 def _sums(found: AttentionMap, *, reads_itself: bool) -> Float[Tensor, "H M1"]:
     """The measures of each head summed over its rows, and how many rows those were."""
-    scores, allowed = found.lookup.scored(found.query, found.key, found.mask)
+    if found.core.rows == "nothing":
+        kind = type(found.core).__name__
+        raise UnsupportedError(f"{kind} promises nothing of a row of its weights: entropy would mean nothing")
+    scores, allowed = found.core.scored(found.query, found.key, found.mask)
     every = torch.ones((), dtype=torch.bool, device=scores.device) if allowed is None else allowed
     every = every.expand(scores.shape)
     if reads_itself and found.mask.keep is not None:
@@ -160,15 +161,14 @@ def _sums(found: AttentionMap, *, reads_itself: bool) -> Float[Tensor, "H M1"]:
 
 def _reads_itself(name: str, found: AttentionMap) -> bool:
     """Whether the tokens that ask are those that answer, so that padding among these is padding among those."""
-    if isinstance(found.lookup, AdditiveLookup | ChannelLookup) or name.endswith("cross_attention"):
+    if found.over == "channels" or not site_of(name, found).reads_itself:
         return False
     return found.query.shape[2] == found.key.shape[2]
 
 
 def _layer(name: str, found: AttentionMap, without: str | None, sums: Tensor | None) -> LayerHealth:
-    place = place_of(name, looks_elsewhere=isinstance(found.lookup, AdditiveLookup))
-    unit = "channel" if isinstance(found.lookup, ChannelLookup) else "place" if found.mask.grid else "token"
-    unit = "summary" if hasattr(found.lookup, "summaries") else unit
+    place = site_of(name, found).place
+    unit = "place" if found.core.unit == "token" and found.mask.grid else found.core.unit
     if without is None and sums is not None and not bool((sums[:, -1] > 0).all()):
         without = "no row has two keys to choose between"
     if without is not None or sums is None:
@@ -218,10 +218,19 @@ def health_sentences(layers: Iterable[LayerHealth], most: int = MOST) -> list[st
         for head, layer, number in sorted(heads, key=lambda found: -found[0].relative_entropy)
         if _is_wide(head)
     ]
-    told += [f"{layer.place.layer}: {layer.without}" for layer in without]
-    if not told:
-        return [_nothing(looked)] if looked else []
-    return told if len(told) <= most else [*told[: most - 1], f"and {len(told) - most + 1} more"]
+    if looked and not told:
+        told = [_nothing(looked)]
+    reasons: dict[str | None, list[str]] = {}  # always told: nobody would miss numbers that are not there
+    for layer in without:
+        reasons.setdefault(layer.without, []).append(layer.place.layer)
+    room = max(1, most - len(reasons))
+    told = told if len(told) <= room else [*told[: room - 1], f"and {len(told) - room + 1} more"]
+    return [*told, *(f"{_joined(layers)}: {reason}" for reason, layers in reasons.items())]
+
+
+def _joined(layers: list[str]) -> str:
+    """A few by name."""
+    return ", ".join(layers) if len(layers) <= 3 else f"{layers[0]}, {layers[1]} and {len(layers) - 2} more"
 
 
 def _is_stuck(layer: LayerHealth) -> bool:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from weft.blocks.attention.base import Grid
+from weft.blocks.attention.base import Grid, Rows
 from weft.errors import ConfigError
 from weft.pages import table
 
 
 @dataclass(frozen=True)
 class Side:
-    """What stands along one side of a map: tokens, places of a picture, or channels.
+    """What stands along one side of a map: tokens, places of an image, or channels.
 
     labels  one for each row or column
-    grid    the last `grid.places` of the labels are places of the picture, row by row; None: none is
+    grid    the last `grid.places` of the labels are places of the image, row by row; None: none is
     """
 
     labels: tuple[str, ...]
@@ -32,9 +32,10 @@ class MapView:
     name       of the module: "layers.3.attention"
     part       which stack it belongs to, in a word or two: "layers", "encoder", "decoder", "decoder → encoder",
                "channels" …; the maps of a part are its depth, in order
-    weights    each row adds up to 1, or to 0 where nothing may be looked at
+    weights    at least 0; a row that may look at nothing is all 0
     asking     what the rows stand for
     answering  what the columns stand for
+    rows       what the attention kind promises of every other row
     """
 
     name: str
@@ -42,6 +43,12 @@ class MapView:
     weights: Float[np.ndarray, "H T S"]
     asking: Side
     answering: Side
+    rows: Rows = "nothing"
+
+    @property
+    def are_shares(self) -> bool:
+        """Whether the weights of a row are shares of a whole, so that percentages and entropy have a meaning."""
+        return self.rows != "nothing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +60,7 @@ class AttentionView:
     maps      of every layer, in the order in which they run
     rollouts  by part: how much of each input is in each state after the last layer of that part (Abnar and Zuidema
               2020); parts for which it has no meaning are left out
-    picture   what was looked at, if it was a picture
+    image   what was looked at, if it was an image
     facts     short lines about the input and the answer, by name: {"answer": "cat, 93 %"}
     """
 
@@ -61,7 +68,7 @@ class AttentionView:
     family: str
     maps: tuple[MapView, ...]
     rollouts: Mapping[str, Float[np.ndarray, "T S"]] = field(default_factory=dict)
-    picture: UInt8[np.ndarray, "Y X C"] | None = None
+    image: UInt8[np.ndarray, "Y X C"] | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -5,13 +5,13 @@ from weft.blocks.attention import (
     EVERYTHING,
     Attention,
     AttentionConfig,
+    AttentionCore,
     Chain,
-    HardLookup,
-    Lookup,
+    HardAttention,
     Mask,
     Mixer,
     QKNorm,
-    SoftmaxLookup,
+    SoftmaxAttention,
     attention,
     chain,
     renormalise,
@@ -19,11 +19,11 @@ from weft.blocks.attention import (
 )
 from weft.blocks.cache import Cache, DecoderCache, JointCache, KeyValueCache, all_positions, positions
 from weft.blocks.feedforward import FeedForward, FeedForwardConfig, GatedFeedForward
-from weft.blocks.layer import JointLayer, Layers, TransformerLayer
+from weft.blocks.layer import JointLayer, Layers, ParallelLayer, TransformerLayer
 from weft.blocks.norm import LayerNorm, NormConfig, RMSNorm
+from weft.blocks.packed_sequences import PackedSequences, length_buckets
 from weft.blocks.position import ALiBi, Learned, Position, PositionConfig, RelativeBias, Rotary, Sinusoidal, sinusoids
 from weft.blocks.residual import PostNorm, PreNorm, Residual
-from weft.blocks.unpadded import Unpadded, bunches
 
 __all__ = [
     "CAUSAL",
@@ -31,23 +31,25 @@ __all__ = [
     "ALiBi",
     "Attention",
     "AttentionConfig",
+    "AttentionCore",
     "Cache",
     "Chain",
     "DecoderCache",
     "FeedForward",
     "FeedForwardConfig",
     "GatedFeedForward",
-    "HardLookup",
+    "HardAttention",
     "JointCache",
     "JointLayer",
     "KeyValueCache",
     "LayerNorm",
     "Layers",
     "Learned",
-    "Lookup",
     "Mask",
     "Mixer",
     "NormConfig",
+    "PackedSequences",
+    "ParallelLayer",
     "Position",
     "PositionConfig",
     "PostNorm",
@@ -58,13 +60,12 @@ __all__ = [
     "Residual",
     "Rotary",
     "Sinusoidal",
-    "SoftmaxLookup",
+    "SoftmaxAttention",
     "TransformerLayer",
-    "Unpadded",
     "all_positions",
     "attention",
-    "bunches",
     "chain",
+    "length_buckets",
     "positions",
     "renormalise",
     "sinusoids",

@@ -6,6 +6,7 @@ What does not depend on states is computed before the first step, for all at onc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 
 from weft.blocks.attention.additive import AdditiveAttention
 from weft.blocks.attention.base import Mask
+from weft.blocks.roles import GATES
+from weft.blocks.sight import Looks, Recurs, Sight
+from weft.blocks.work import Work
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,8 @@ class AttentiveGRU(nn.Module):
     update, with c the additive attention of s (gates as in torch's GRU, after Cho et al. 2014).
     """
 
+    role = GATES
+
     def __init__(self, width: int, *, memory_width: int, attention_width: int) -> None:
         super().__init__()
         self.width = width
@@ -47,6 +53,14 @@ class AttentiveGRU(nn.Module):
         self.context = nn.Linear(memory_width, 3 * width, bias=False)
         self.state = nn.Linear(width, 3 * width)
         self.attention = AdditiveAttention(state_width=width, memory_width=memory_width, width=attention_width)
+
+    def maps_by_head(self) -> dict[Tensor, int]:
+        """How many maps the rows of each matrix are: one for each gate."""
+        return {part.weight: 3 for part in (self.input, self.context, self.state)}
+
+    def sees(self) -> tuple[Sight, ...]:
+        """What was looked up in the memory for a token is in the states of all that follow."""
+        return Looks(at="memory"), Recurs()
 
     def remember(self, values: Float[Tensor, "N S W"], keep: Bool[Tensor, "N S"] | None) -> Answers:
         """Map a memory once. An average of values, mapped, is the average of mapped values: so the map is made here,
@@ -69,7 +83,7 @@ class AttentiveGRU(nn.Module):
         for one in given:
             both = F.linear(state, maps, bias)
             gates, query = both[:, : 3 * width], both[:, 3 * width :].view(sources, readers, -1)
-            scores = self.attention.lookup.scores(query, memory.keys)
+            scores = self.attention.core.scores(query, memory.keys)
             looks = (scores if closed is None else scores.masked_fill(closed, -torch.inf)).softmax(-1)
             added = one + (looks @ memory.gates).flatten(0, 1)
             reset, update = torch.sigmoid(added[:, : 2 * width] + gates[:, : 2 * width]).chunk(2, 1)
@@ -86,3 +100,17 @@ class AttentiveGRU(nn.Module):
             weights=torch.stack(weights, 2).flatten(1, 2),
         )
         return torch.stack(states, 1), context.view(len(x), len(given), -1)
+
+    def operations(self, x: Tensor, state: Tensor, memory: Answers) -> Iterator[Work]:
+        """Step by step: maps of the state, a small network for each pair, and what the memory adds to the gates."""
+        steps, answering = 2.0 * x.shape[0] * x.shape[1], memory.keys.shape[1]
+        own, query = self.state.weight, self.attention.query.weight
+        gates = steps * own.numel()
+        yield Work(gates, (1 + own.requires_grad) * gates)
+        asked = steps * query.numel()
+        yield Work(asked, (1 + query.requires_grad) * asked, "attention maps")
+        scored = steps * answering * query.shape[0]
+        learned = self.attention.core.score.requires_grad  # the small network's last map, which is one vector
+        yield Work(scored, learned * scored, "attention scores")
+        mixed = steps * answering * memory.gates.shape[2]
+        yield Work(mixed, (1 + memory.gates.requires_grad) * mixed, "attention scores")

@@ -100,7 +100,7 @@ class KeyValueCache:
         if self._key is not None and self._key.shape[0] != key.shape[0]:
             raise ShapeError(f"{key.shape[0]} rows for a cache of {self._key.shape[0]}", expected="the same batch")
         if self._key is not None and self._key.shape[1::2] != key.shape[1::2]:
-            raise ShapeError("keys of another layout than the cache holds", expected="a cache of this module's own")
+            raise ShapeError("keys of another converter than the cache holds", expected="a cache of this module's own")
         if self._key is not None and self._key.is_inference() and not torch.is_inference_mode_enabled():
             self._shared = True
         end = self.length + key.shape[2]

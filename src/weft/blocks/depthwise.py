@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from weft.blocks.attention.base import Grid, Stream
+from weft.blocks.roles import NEIGHBOURS
 
 
 def as_map(x: Float[Tensor, "B P D"], grid: Grid) -> Float[Tensor, "B D Y X"]:
@@ -19,11 +20,13 @@ def as_places(channels: Float[Tensor, "B D Y X"]) -> Float[Tensor, "B P D"]:
 
 
 class DepthwisePositions(nn.Module):
-    """x + a convolution of each channel by itself: zeros around the picture tell where its border is.
+    """x + a convolution of each channel by itself: zeros around the image tell where its border is.
 
     Chu et al. 2021, "Conditional Positional Encodings for Vision Transformers": no table of places, so any size of
-    picture can be read.
+    image can be read.
     """
+
+    role = NEIGHBOURS
 
     def __init__(self, width: int, *, kernel: int = 3) -> None:
         super().__init__()

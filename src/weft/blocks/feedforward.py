@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from weft.blocks.roles import FEED_FORWARD
 from weft.config import Choice, Share, Size
 from weft.errors import ConfigError, did_you_mean
 
@@ -37,6 +38,8 @@ def _known(activation: Activation) -> Activation:
 
 class FeedForward(nn.Module):
     """down(activation(up(x))); the hidden width is usually four times the stream's."""
+
+    role = FEED_FORWARD
 
     def __init__(
         self, width: int, ff_width: int, *, activation: Activation = "gelu", bias: bool = True, dropout: float = 0.0

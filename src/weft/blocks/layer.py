@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from weft.blocks.attention.base import EVERYTHING, Mask, Mixer, Stream
 from weft.blocks.attention.heads import Attention
 from weft.blocks.cache import Cache, DecoderCache, JointCache
-from weft.blocks.residual import Residual
+from weft.blocks.residual import PreNorm, Residual
+from weft.blocks.roles import CROSS_MAPS, by_name
+from weft.blocks.sight import Looks, Sight
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
@@ -20,6 +22,8 @@ class TransformerLayer(nn.Module):
     All parts are modules: any attention kind, any feed-forward part, `PreNorm` or `PostNorm`. With
     `cross_attention` (and its residual) it is a decoder layer that reads a memory.
     """
+
+    roles = by_name(cross_attention=CROSS_MAPS)
 
     def __init__(
         self,
@@ -50,6 +54,16 @@ class TransformerLayer(nn.Module):
         memory_mask: Mask = EVERYTHING,
         cache: Cache | None = None,
     ) -> Stream:
+        self.check(x, memory)
+        cross = self.cross_attention
+        own, remembered = (cache.own, cache.memory) if isinstance(cache, DecoderCache) else (cache, None)
+        x = self.attention_residual(x, lambda h: self.attention(h, mask=mask, cache=own))
+        if cross is not None and self.cross_residual is not None:
+            x = self.cross_residual(x, lambda h: cross(h, memory, mask=memory_mask, cache=remembered))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    def check(self, x: Stream, memory: Tensor | None) -> None:
+        """Refuse a stream of another width, and a memory where none is read or none where one is."""
         width = getattr(self.attention, "width", x.shape[-1])
         if x.shape[-1] != width:
             raise ShapeError(f"x has shape {tuple(x.shape)}", expected=f"(B, T, {width})")
@@ -57,11 +71,10 @@ class TransformerLayer(nn.Module):
         if (cross is None) != (memory is None):
             given = "no memory was given" if memory is None else "a memory was given"
             raise ShapeError(f"{given} to a layer {'with' if cross is not None else 'without'} cross-attention")
-        own, remembered = (cache.own, cache.memory) if isinstance(cache, DecoderCache) else (cache, None)
-        x = self.attention_residual(x, lambda h: self.attention(h, mask=mask, cache=own))
-        if cross is not None and self.cross_residual is not None:
-            x = self.cross_residual(x, lambda h: cross(h, memory, mask=memory_mask, cache=remembered))
-        return self.feed_forward_residual(x, self.feed_forward)
+
+    def sees(self) -> tuple[Sight, ...]:
+        """Its own stream, then the memory if it reads one."""
+        return (Looks(), Looks("cross_attention", at="memory")) if self.cross_attention is not None else (Looks(),)
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         """An empty cache; with cross-attention it also keeps the memory's keys and values."""
@@ -70,8 +83,47 @@ class TransformerLayer(nn.Module):
         return own if cross is None else DecoderCache(own, cast(Mixer, cross).new_cache())
 
 
+class ParallelLayer(TransformerLayer):
+    """x + attention(norm(x)) + feed_forward(norm(x)): both read the same stream, as in GPT-J (Wang & Komatsuzaki 2021),
+    GPT-NeoX (Black et al. 2022) and PaLM (Chowdhery et al. 2022).
+
+    Each branch has the norm of its residual, which is a `PreNorm`; GPT-J and PaLM have one norm for both: give the
+    same module to both residuals.
+    """
+
+    def __init__(
+        self,
+        *,
+        attention: nn.Module,
+        attention_residual: Residual,
+        feed_forward: nn.Module,
+        feed_forward_residual: Residual,
+    ) -> None:
+        if not isinstance(attention_residual, PreNorm) or not isinstance(feed_forward_residual, PreNorm):
+            raise ConfigError("a parallel layer whose norm is not before its branches", expected="PreNorm for both")
+        super().__init__(
+            attention=attention,
+            attention_residual=attention_residual,
+            feed_forward=feed_forward,
+            feed_forward_residual=feed_forward_residual,
+        )
+
+    def forward(
+        self,
+        x: Stream,
+        *,
+        mask: Mask = EVERYTHING,
+        memory: Tensor | None = None,
+        memory_mask: Mask = EVERYTHING,
+        cache: Cache | None = None,
+    ) -> Stream:
+        self.check(x, memory)
+        attended = self.attention_residual(x, lambda h: self.attention(h, mask=mask, cache=cache))
+        return attended + cast(PreNorm, self.feed_forward_residual).branch(x, self.feed_forward)
+
+
 class JointLayer(TransformerLayer):
-    """Read the memory and the sequence in one lookup, then think: the table of keys begins with the memory's."""
+    """Read the memory and the sequence in one core, then think: the table of keys begins with the memory's."""
 
     def forward(
         self,
@@ -92,6 +144,10 @@ class JointLayer(TransformerLayer):
             attention.remember(memory, table, memory_mask.keep)
         x = self.attention_residual(x, lambda h: attention(h, mask=mask, cache=table))
         return self.feed_forward_residual(x, self.feed_forward)
+
+    def sees(self) -> tuple[Sight, ...]:
+        """The memory and its own stream, in one table."""
+        return (Looks(at="both"),)
 
     def new_cache(self, capacity: int | None = None) -> JointCache:
         """An empty table for the memory and what is written."""

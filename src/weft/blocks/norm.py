@@ -7,11 +7,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from weft.blocks.roles import NORMS
 from weft.config import Amount, Choice
 
 
 class LayerNorm(nn.Module):
     """(x − mean) / √(variance + ε) · weight + bias, over the last axis (Ba, Kiros & Hinton 2016)."""
+
+    role = NORMS
 
     def __init__(self, width: int, *, eps: float = 1e-5, bias: bool = True) -> None:
         super().__init__()
@@ -31,6 +34,8 @@ class RMSNorm(nn.Module):
 
     `learned=False` leaves the weight out: the map that follows can learn the scale as well.
     """
+
+    role = NORMS
 
     def __init__(self, width: int, *, eps: float = 1e-6, learned: bool = True) -> None:
         super().__init__()

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from weft.blocks.cache import SumCache
+from weft.blocks.roles import GATES, by_name
+from weft.blocks.sight import Recurs, Sight
 from weft.errors import ShapeError, UnsupportedError
 
 Kind = Literal["rnn", "gru", "lstm"]
@@ -64,6 +66,8 @@ class RecurrentLayer(nn.Module):
     no token sees a later one, padding changes nothing before it; the state to remember is that of the last real one.
     """
 
+    roles = by_name(kernel=GATES)
+
     def __init__(self, kind: Kind, inputs: int, width: int) -> None:
         super().__init__()
         self.kernel = KERNELS[kind](inputs, width, batch_first=True)
@@ -106,6 +110,10 @@ class RecurrentLayer(nn.Module):
         unpacked: Tensor = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])[0]
         return unpacked
 
+    def sees(self) -> tuple[Sight, ...]:
+        """All that came before."""
+        return (Recurs(),)
+
     def _given(self, state: State | None, dtype: torch.dtype) -> Any:
         """A state as the kernel wants it."""
         if state is None:
@@ -130,6 +138,10 @@ class BothWays(nn.Module):
             raise ShapeError(f"width = {width} for two directions", expected="an even number")
         self.forwards = RecurrentLayer(kind, inputs, width // 2)
         self.backwards = RecurrentLayer(kind, inputs, width // 2)
+
+    def sees(self) -> tuple[Sight, ...]:
+        """Everything."""
+        return (Recurs(both_ways=True),)
 
     def forward(
         self, x: Float[Tensor, "B T D"], *, lengths: Int[Tensor, "B"] | None = None, cache: StateCache | None = None
@@ -163,6 +175,7 @@ class Cell(nn.Module, ABC):
     All gates are one map of the input and one of the state, each with a bias, as in torch.
     """
 
+    roles = by_name(input=GATES, recurrent=GATES)
     gates: ClassVar[int]
     parts: ClassVar[int] = 1
 

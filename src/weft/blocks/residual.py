@@ -24,7 +24,12 @@ class PreNorm(Residual):
     """x + branch(norm(x)): the stream itself is never normalised (GPT-2, ViT, T5)."""
 
     def forward(self, x: Stream, branch: Branch) -> Stream:
-        return x + self.dropout(branch(self.norm(x)))
+        return x + self.branch(x, branch)
+
+    def branch(self, x: Stream, branch: Branch) -> Stream:
+        """What a branch adds to the stream."""
+        added: Stream = self.dropout(branch(self.norm(x)))
+        return added
 
 
 class PostNorm(Residual):

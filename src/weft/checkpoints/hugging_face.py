@@ -1,6 +1,6 @@
 """A model as Hugging Face stores it: a folder with config.json, safetensors and a tokenizer, read and written.
 
-A folder of timm's, as its hub has them, is read in the same way: its layouts know it by the architecture it names.
+A folder of timm's, as its hub has them, is read in the same way: its converters know it by the architecture it names.
 
 Nothing in such a folder is believed: settings choose sizes and kinds and nothing else, tensors are compared
 with the model before they are loaded, and no code, path or address that a file names is ever followed.
@@ -20,8 +20,8 @@ from torch import Tensor
 from weft.checkpoints.files import read_json, read_tensors, write_json, write_tensors, write_text
 from weft.checkpoints.tensor_file import Entry, is_pickled, read_header
 from weft.errors import ConfigError, DataError, UnsupportedError, WeightsError
-from weft.models import Foreign, Layout, ModelConfig, layout_of
-from weft.models.layouts import CAUSAL, TEXT_TO_TEXT
+from weft.models import Converter, HuggingFaceConfig, ModelConfig, converter_of
+from weft.models.converter import CAUSAL, TEXT_TO_TEXT
 from weft.models.preprocessing import PREPROCESSOR, Preprocessing, read_preprocessing, read_timm_preprocessing
 from weft.text import END, Tokenizer
 from weft.text.hugging_face import TARGET, has_tokenizer, json_with_end, read_folder, read_source
@@ -42,23 +42,23 @@ class HuggingFaceFolder:
         return f"HuggingFaceFolder({str(self.path)!r})"
 
     @cached_property
-    def settings(self) -> Foreign:
+    def settings(self) -> HuggingFaceConfig:
         """Their config.json."""
         path = self.path / "config.json"
         values = read_json(path)
         if not isinstance(values, dict):
             raise DataError(f"{path} is JSON, but no table", expected="the settings of a model")
-        return Foreign(values, str(path))
+        return HuggingFaceConfig(values, str(path))
 
     @cached_property
-    def layout(self) -> Layout:
+    def converter(self) -> Converter:
         """How the model is written down."""
-        return layout_of(self.settings)
+        return converter_of(self.settings)
 
     @cached_property
     def _described(self) -> tuple[ModelConfig, dict[str, tuple[int, ...]]]:
         try:
-            config = self.layout.fitted(self.layout.read_config(self.settings), lambda: self.entries)
+            config = self.converter.fitted(self.converter.read_config(self.settings), lambda: self.entries)
             return config, config.shapes()
         except ConfigError as error:  # sizes that are absurd, or cannot be together
             raise DataError(f"{self.settings.where}: {error}") from None
@@ -81,13 +81,13 @@ class HuggingFaceFolder:
 
     @cached_property
     def preprocessing(self) -> Preprocessing | None:
-        """What pictures go through before the model reads them; None where nothing is said of it."""
+        """What images go through before the model reads them; None where nothing is said of it."""
         path = self.path / PREPROCESSOR
         if path.exists():
             values = read_json(path)
             if not isinstance(values, dict):
-                raise DataError(f"{path} is JSON, but no table", expected="how pictures are prepared")
-            return read_preprocessing(Foreign(values, str(path)))
+                raise DataError(f"{path} is JSON, but no table", expected="how images are prepared")
+            return read_preprocessing(HuggingFaceConfig(values, str(path)))
         return read_timm_preprocessing(self.settings) if self.settings.table("pretrained_cfg") else None
 
     @property
@@ -151,7 +151,7 @@ class HuggingFaceFolder:
     def check_weights(self) -> None:
         """Compare names, types and shapes of all tensors with the model, before anything is loaded."""
         self._read({name: torch.empty(entry.shape, device="meta") for name, (_, entry) in self.entries.items()})
-        table = self.layout.table_for(self.config, self.entries)
+        table = self.converter.table_for(self.config, self.entries)
         for name, (path, entry) in self.entries.items():
             if entry.dtype not in FLOATS and table.carries(name):
                 raise DataError(f"{path}: {name[:80]!r} has type {entry.dtype}", expected="floating point weights")
@@ -171,7 +171,7 @@ class HuggingFaceFolder:
     def _read(self, foreign: Mapping[str, Tensor], config: ModelConfig | None = None) -> dict[str, Tensor]:
         shapes = self.shapes if config is None else config.shapes()
         try:
-            return self.layout.table_for(config or self.config, foreign).read(foreign, shapes)
+            return self.converter.table_for(config or self.config, foreign).read(foreign, shapes)
         except WeightsError as error:
             raise WeightsError(f"{self.path}: {error}") from None
 
@@ -184,7 +184,7 @@ class HuggingFaceFolder:
 
 def write_folder(
     folder: Path,
-    layout: Layout,
+    converter: Converter,
     config: ModelConfig,
     weights: Mapping[str, Tensor],
     tokenizer: Tokenizer | None,
@@ -196,7 +196,7 @@ def write_folder(
     A model that reads one text and writes another may have a `source_tokenizer` for the first. `generation` is what
     its generation_config.json says besides the special tokens, or of them where there is no tokenizer to ask.
     """
-    auto = layout.auto_class(config)
+    auto = converter.auto_class(config)
     end = None if tokenizer is None else tokenizer.end
     if auto == TEXT_TO_TEXT:
         told = _generation(config, tokenizer, generation or {})
@@ -213,13 +213,13 @@ def write_folder(
         ids = {}
     else:
         ids = {"pad_token_id": None if tokenizer is None else tokenizer.special.pad}
-    write_json(folder / "config.json", {**layout.write_config(config), **ids})
+    write_json(folder / "config.json", {**converter.write_config(config), **ids})
     if tokenizer is not None:
         _write_tokenizer(folder, source_tokenizer or tokenizer, config, auto)
         if source_tokenizer is not None:  # who opens the folder there reads before writing
             (folder / TARGET).mkdir()
             _write_tokenizer(folder / TARGET, tokenizer, config, auto)
-    theirs = layout.table(config, prefix=layout.prefix).write(weights)
+    theirs = converter.table(config, prefix=converter.prefix).write(weights)
     write_tensors(folder / MODEL, theirs, {"format": "pt"})
     (folder / MODEL).chmod((folder / "config.json").stat().st_mode)  # the library lets nobody else read what it writes
 

@@ -12,6 +12,7 @@ from typing import Any
 from weft.checkpoints.files import read_json, read_tensors, write_json, write_tensors, write_text
 from weft.checkpoints.lock import try_lock
 from weft.errors import DataError
+from weft.plugins import check_plugins, plugins_of
 
 FORMAT = 1
 
@@ -73,7 +74,8 @@ class RunDirectory:
         return run
 
     def write_config(self, config: dict[str, Any]) -> None:
-        write_json(self.config_file, {"format": FORMAT, **config})
+        needed = plugins_of(config)
+        write_json(self.config_file, {"format": FORMAT, **config, **({"plugins": needed} if needed else {})})
 
     def read_config(self) -> dict[str, Any]:
         """The settings of the run; a run of another format is refused with what to do."""
@@ -85,6 +87,7 @@ class RunDirectory:
                 expected=f"format {FORMAT}",
                 advice="it was written by another version of Weft: use that one",
             )
+        check_plugins(config.pop("plugins", None), self.path)
         return dict(config)
 
     def write_model(self, tensors: dict[str, Any]) -> None:

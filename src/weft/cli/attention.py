@@ -58,11 +58,11 @@ def attention(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show what a run looks at in a text or a picture, every layer and head of it, on a page of its own.
+    """Show what a run looks at in a text or an image, every layer and head of it, on a page of its own.
 
     Example:  weft attention runs/book "Once upon a time" --out attention.html
 
-    Example:  weft attention runs/digits picture.png --text --layer 2 --head 1
+    Example:  weft attention runs/digits image.png --text --layer 2 --head 1
 
     Example:  weft attention --patterns --kind local --set window=3 --out patterns.png
 
@@ -120,10 +120,9 @@ def _configs(kinds: list[str] | None, changes: dict[str, str]) -> list[Attention
     from dataclasses import fields
 
     from weft.analysis.patterns import small
-    from weft.blocks.attention import AttentionConfig
     from weft.report.patterns import in_order
 
-    chosen = kinds or in_order(list(AttentionConfig.menu))
+    chosen = kinds or in_order()
     own = [{field.name for field in fields(small(kind))} for kind in chosen]
     for key in changes:
         known = set().union(*own)
@@ -138,7 +137,7 @@ def _configs(kinds: list[str] | None, changes: dict[str, str]) -> list[Attention
 
 def _told(pattern: LayerPattern) -> dict[str, Any]:
     """For programs: rows as strings, 1 is seen."""
-    from weft.report.patterns import cost_of, sentence_of, title_of
+    from weft.report.patterns import title_of
 
     def side(seen: Seen | str) -> dict[str, Any]:
         if isinstance(seen, str):
@@ -150,8 +149,8 @@ def _told(pattern: LayerPattern) -> dict[str, Any]:
         "title": title_of(pattern),
         "settings": pattern.config.to_dict(),
         "layers": list(pattern.layers),
-        "words": sentence_of(pattern.config),
-        "cost": cost_of(pattern.config),
+        "words": pattern.config.description,
+        "cost": pattern.config.cost,
         "by_chance": pattern.by_chance,
         "encoder": side(pattern.encoder),
         "decoder": side(pattern.decoder),
@@ -197,9 +196,9 @@ def _card(pattern: LayerPattern, width: int, *, beside: bool, colour: bool) -> l
     """What it is in words, and its drawings; the parts of cards that stand side by side begin at the same line."""
     from rich.text import Text
 
-    from weft.report.patterns import CHANCE, cost_of, sentence_of, title_of
+    from weft.report.patterns import CHANCE, title_of
 
-    told = [f"{sentence_of(pattern.config)}.", f"Cost: {cost_of(pattern.config) or 'not known'}"]
+    told = [f"{pattern.config.description}.", f"Cost: {pattern.config.cost}"]
     told += [CHANCE[:1].upper() + CHANCE[1:] + "."] if pattern.by_chance else []
     words = [Text(line, style="bold") for line in textwrap.wrap(title_of(pattern), width)]
     words += [Text(line) for text in told for line in textwrap.wrap(text, width)]

@@ -58,9 +58,9 @@ def show_maps(words: list[str], wanted: Wanted) -> None:
     """A page; or the maps for programs, or in letters."""
     wanted.check()
     if len(words) == 1:
-        raise ConfigError(f"nothing for {words[0]} to look at", expected='weft attention RUN "a text", or a picture')
+        raise ConfigError(f"nothing for {words[0]} to look at", expected='weft attention RUN "a text", or an image')
     if len(words) > 3 or (len(words) == 3 and wanted.pair is not None):
-        raise ConfigError(f"{len(words) - 1} inputs", expected="one text or picture, or a text and its pair; in quotes")
+        raise ConfigError(f"{len(words) - 1} inputs", expected="one text or image, or a text and its pair; in quotes")
     from weft.tasks import load
 
     given = sys.stdin.read() if words[1] == "-" else words[1]
@@ -126,6 +126,11 @@ def told(run: str, whole: AttentionView, view: AttentionView, wanted: Wanted) ->
 
 def _map(one: MapView, layer: int, wanted: Wanted) -> dict[str, Any]:
     grid = one.answering.grid
+
+    def head(number: int, weights: Any) -> dict[str, Any]:
+        more = {"weights": _rounded(weights)} if wanted.weights else {}
+        return {"head": number, **_head(weights, shares=one.are_shares), **more}
+
     return {
         "name": one.name,
         "part": one.part,
@@ -133,24 +138,22 @@ def _map(one: MapView, layer: int, wanted: Wanted) -> dict[str, Any]:
         "asking": one.asking.labels,
         "answering": one.answering.labels,
         "grid": None if grid is None else [grid.rows, grid.columns],
-        "heads": [
-            {"head": number, **_head(weights), **({"weights": _rounded(weights)} if wanted.weights else {})}
-            for number, weights in enumerate(one.weights, wanted.head or 1)
-        ],
+        "rows": one.rows,
+        "heads": [head(number, weights) for number, weights in enumerate(one.weights, wanted.head or 1)],
     }
 
 
-def _head(weights: Any) -> dict[str, Any]:
-    """`largest`: the largest weight of a row, on average; `entropy`: in nats, on average; `looks_at`: the number of the
-    column that each row looks at most, from 0."""
+def _head(weights: Any, *, shares: bool) -> dict[str, Any]:
+    """`largest`: the largest weight of a row, on average; `entropy`: in nats, on average, where weights are shares;
+    `looks_at`: the number of the column that each row looks at most, from 0."""
     import numpy as np
 
-    shares = weights.astype(np.float64)
-    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    table = weights.astype(np.float64)
+    logs = np.log(table, out=np.zeros_like(table), where=table > 0)
     return {
-        "largest": round(float(shares.max(-1).mean()), DIGITS),
-        "entropy": round(float(-(shares * logs).sum(-1).mean()), DIGITS),
-        "looks_at": shares.argmax(-1).tolist(),
+        "largest": round(float(table.max(-1).mean()), DIGITS),
+        "entropy": round(float(-(table * logs).sum(-1).mean()), DIGITS) if shares else None,
+        "looks_at": table.argmax(-1).tolist(),
     }
 
 

@@ -9,7 +9,7 @@ import typer
 Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="RUN INPUT [PAIR]", help="A run or Hugging Face folder, and a text or a picture; - is stdin."
+        metavar="RUN INPUT [PAIR]", help="A run or Hugging Face folder, and a text or an image; - is stdin."
     ),
 ]
 Pair = Annotated[str | None, typer.Option(metavar="TEXT", help="The second text, of a run that reads pairs.")]

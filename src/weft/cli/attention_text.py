@@ -26,9 +26,11 @@ def drawn(view: AttentionView, chosen: tuple[int, int]) -> Iterator[str]:
     for one in view.maps:
         yield ""
         yield from _wrapped(f"{one.part}, layer {chosen[0]}, head {chosen[1]} ({one.name})", width)
-        yield from _picture(one, width) if one.answering.grid is not None else _rows(one, width)
+        yield from _image(one, width) if one.answering.grid is not None else _rows(one, width)
     yield ""
     yield from _wrapped(f"Shades from nothing to all of a look: {SHADES.replace(' ', '␣')}", width)
+    if not all(one.are_shares for one in view.maps):
+        yield from _wrapped("Weights without % are no shares: their kind promises nothing of a row.", width)
 
 
 def _rows(one: MapView, width: int) -> Iterator[str]:
@@ -41,15 +43,15 @@ def _rows(one: MapView, width: int) -> Iterator[str]:
     per_row = -(-len(asking) // ROWS)
     for first in range(0, len(asking), per_row):
         row, best = cells[first : first + per_row].max(0), int(weights[first].argmax())
-        share = f"{_cut(answering[best], right - 6)} {weights[first, best]:.0%}"
+        share = f"{_cut(answering[best], right - 6)} {_told(weights[first, best], one)}"
         yield f"{_cut(asking[first], left):>{left}} |{_shaded(row)}| {share}".rstrip()
     shared = [f"{per} {what}" for per, what in ((per_row, "rows"), (per_column, "columns")) if per > 1]
     if shared:
         yield from _wrapped(f"({' and '.join(shared)} share a place: the largest weight is shown)", width)
 
 
-def _picture(one: MapView, width: int) -> Iterator[str]:
-    """Where in the picture is looked: by the class token if there is one, else by all places on average."""
+def _image(one: MapView, width: int) -> Iterator[str]:
+    """Where in the image is looked: by the class token if there is one, else by all places on average."""
     grid = one.answering.grid
     assert grid is not None
     outside = len(one.answering.labels) - grid.places
@@ -61,7 +63,13 @@ def _picture(one: MapView, width: int) -> Iterator[str]:
     for row in _fewer(places, width)[0]:
         yield _shaded(np.repeat(row, wide)).rstrip()
     whose = f"by {one.asking.labels[0]}" if by_class else "by all places, on average"
-    yield from _wrapped(f"(where it is looked {whose}; the most is darkest: {received[outside:].max():.1%})", width)
+    most = _told(received[outside:].max(), one, digits=1)
+    yield from _wrapped(f"(where it is looked {whose}; the most is darkest: {most})", width)
+
+
+def _told(weight: float, one: MapView, digits: int = 0) -> str:
+    """As a share in per cent, where it is one."""
+    return f"{weight:.{digits}%}" if one.are_shares else f"{weight:.2g}"
 
 
 def _fewer(cells: np.ndarray, most: int) -> tuple[np.ndarray, int]:

@@ -19,15 +19,16 @@ from weft.errors import ConfigError, DataError, UnsupportedError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.tasks.labelled_check import LabelledCheck
-    from weft.tasks.pair_check import PairCheck
-    from weft.tasks.picture_check import PictureCheck
-    from weft.tasks.text_check import TextCheck
+    from weft.tasks.classify.check import LabelledCheck
+    from weft.tasks.classify.image_check import ImageCheck
+    from weft.tasks.data_check import DataCheck, Findings
+    from weft.tasks.generate.check import TextCheck
+    from weft.tasks.translate.check import PairCheck
 
     Parts = tuple[Sequence[str], Sequence[str], Sequence[str]]
     Named = dict[str, str]
     Tell = Callable[[int, int], None] | None
-    AnyCheck = LabelledCheck | PairCheck | PictureCheck
+    AnyCheck = LabelledCheck | PairCheck | ImageCheck | Findings
     Found = tuple[AnyCheck, Callable[[Console], None]]
 
 CHECKED = ("generate", "fill", "classify", "translate")
@@ -36,15 +37,15 @@ TEXTS = {".txt", ".md", ".rst", ".log", ".tex", ".xml", ".htm", ".py"}  # which 
 COLUMNS = {  # that name one, by kind of data
     "table": ("text", "pair", "label"),
     "pairs": ("source", "target"),
-    "pictures": ("text", "label"),
+    "images": ("text", "label"),
 }
-THINGS = {"table": "labelled texts", "pairs": "pairs to translate", "pictures": "pictures"}
+THINGS = {"table": "labelled texts", "pairs": "pairs to translate", "images": "images"}
 
 Words = Annotated[
     list[str],
     typer.Argument(
         metavar="[TASK] DATA…",
-        help="Text files or folders; tables: .csv, .tsv, .jsonl; two files of sources and targets; pictures; or demo",
+        help="Text files or folders; tables: .csv, .tsv, .jsonl; two files of sources and targets; images; or demo",
     ),
 ]
 Validation = Annotated[
@@ -75,20 +76,27 @@ def check(
     tokenizer: TokenizerKind = None,
     as_json: options.OneObject = False,
 ) -> None:
-    """Say what is in texts, a table, pairs or pictures before training: how much, labels, lengths, copies, leakage.
+    """Say what is in texts, a table, pairs or images before training: how much, labels, lengths, copies, leakage.
 
     Example:  weft check train.csv --test test.csv
 
     Example:  weft check translate train.en train.de
     """
+    from weft.tasks.data_check import own_check
+
     task, words = (data[0], data[1:]) if data[0] in TASKS else (None, data)
-    if task not in (None, *CHECKED):
-        raise UnsupportedError(f"the task {task!r} does not exist yet", expected=f"one of {', '.join(CHECKED)}")
     if not words:
         what = "text files, a folder, a table, or demo"
         raise ConfigError("no data was given", expected=what, advice=f"weft check {task} demo")
     named = {"text": text, "pair": pair, "label": label, "source": source, "target": target}
     columns = {name: given for name, given in named.items() if given is not None}
+    parts = (words, validation or (), test or ())
+    own = own_check(task, words, columns)
+    if own is not None:
+        _check_own(own, parts, columns, tokenizer, as_json=as_json)
+        return
+    if task not in (None, *CHECKED):
+        raise UnsupportedError(f"the task {task!r} does not exist yet", expected=f"one of {', '.join(CHECKED)}")
     kind = _kind(words, task, columns)
     if kind == "text":
         _refuse(columns | {"tokenizer": tokenizer, "test": test})
@@ -99,11 +107,10 @@ def check(
     for name in columns:
         if name not in COLUMNS[kind]:
             raise ConfigError(f"--{name} with {THINGS[kind]}", expected=" and ".join(f"--{n}" for n in COLUMNS[kind]))
-    parts = (words, validation or (), test or ())
     with _progress(wanted=not as_json) as progress, _told_once():
-        if kind == "pictures":
+        if kind == "images":
             _refuse_tokenizer(tokenizer)
-            found, show = _check_pictures(parts, columns, progress)
+            found, show = _check_images(parts, columns, progress)
         elif kind == "pairs":
             found, show = _check_pairs(parts, columns, tokenizer, progress)
         else:
@@ -112,12 +119,12 @@ def check(
 
 
 def _kind(words: Sequence[str], task: str | None, named: Collection[str]) -> str:
-    """`text`, `table`, `pairs` or `pictures`: by the task, by a column that was named, or by the files."""
+    """`text`, `table`, `pairs` or `images`: by the task, by a column that was named, or by the files."""
     from weft.data.table_files import is_table
-    from weft.tasks.sources import are_pictures
+    from weft.tasks.sources import are_images
 
-    if task in (None, "classify") and are_pictures(words):
-        return "pictures"
+    if task in (None, "classify") and are_images(words):
+        return "images"
     if task in ("generate", "classify", "translate"):
         return {"generate": "text", "classify": "table", "translate": "pairs"}[task]
     if list(words) == ["demo"]:
@@ -153,36 +160,56 @@ def _refuse(given_options: dict[str, object]) -> None:
             raise ConfigError(f"--{name} with a text", expected="a table: a .csv, .tsv or .jsonl file")
 
 
+def _check_own(own: DataCheck, parts: Parts, columns: Named, tokenizer: str | None, *, as_json: bool) -> None:
+    """As the task itself looks at data of its kind."""
+    from weft.cli.check_table import present, remarks
+
+    for name in columns:
+        if name not in own.columns:
+            raise ConfigError(f"--{name} with {own.things}", expected=" and ".join(f"--{n}" for n in own.columns))
+    if tokenizer is not None:
+        raise ConfigError(f"--tokenizer {tokenizer} with {own.things}", expected="none: words are counted")
+    with _told_once():
+        found = own.check(parts, columns)
+
+    def show(console: Console) -> None:
+        present(found.sentences(), found.part_names, found.counts(), console)
+        remarks(found, console)
+
+    _show_table(found, show, as_json=as_json)
+
+
 # -- tables and pairs -------------------------------------------------------------------------
 
 
 def _check_labelled(parts: Parts, columns: Named, tokenizer: str | None, progress: Tell, task: str | None) -> Found:
     from weft.cli.check_table import show
-    from weft.tasks.labelled_check import check_labelled
+    from weft.tasks.classify.check import check_labelled
 
-    found = check_labelled(*parts, columns=columns, tokenizer=tokenizer, task=task, progress=progress)
+    labelled = {"classify": True, "fill": False}.get(task or "")
+    found = check_labelled(*parts, columns=columns, tokenizer=tokenizer, labelled=labelled, progress=progress)
     return found, lambda console: show(found, console)
 
 
 def _check_pairs(parts: Parts, columns: Named, tokenizer: str | None, progress: Tell) -> Found:
     from weft.cli.check_pairs import show
-    from weft.tasks.pair_check import check_pairs
+    from weft.tasks.translate.check import check_pairs
 
     found = check_pairs(*parts, columns=columns, tokenizer=tokenizer, progress=progress)
     return found, lambda console: show(found, console)
 
 
-def _check_pictures(parts: Parts, columns: Named, progress: Tell) -> Found:
-    from weft.cli.check_pictures import show
-    from weft.tasks.picture_check import check_pictures
+def _check_images(parts: Parts, columns: Named, progress: Tell) -> Found:
+    from weft.cli.check_images import show
+    from weft.tasks.classify.image_check import check_images
 
-    found = check_pictures(*parts, columns=columns, progress=progress)
+    found = check_images(*parts, columns=columns, progress=progress)
     return found, lambda console: show(found, console)
 
 
 def _refuse_tokenizer(given: str | None) -> None:
     if given is not None:
-        raise ConfigError(f"--tokenizer {given} with pictures", expected="none: they are no text")
+        raise ConfigError(f"--tokenizer {given} with images", expected="none: they are no text")
 
 
 def _show_table(found: AnyCheck, show: Callable[[Console], None], *, as_json: bool) -> None:
@@ -200,20 +227,22 @@ def _show_table(found: AnyCheck, show: Callable[[Console], None], *, as_json: bo
 @contextmanager
 def _told_once() -> Iterator[None]:
     """What the readers of tables would log is among the findings."""
-    log = logging.getLogger("weft.data")
-    level = log.level
-    log.setLevel(logging.ERROR)
+    logs = [logging.getLogger(name) for name in ("weft.data", "weft.tasks")]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
 
 
 # -- texts ------------------------------------------------------------------------------------
 
 
 def _check_text(data: Sequence[str], validation: Sequence[str], *, as_json: bool) -> None:
-    from weft.tasks.text_check import check_text
+    from weft.tasks.generate.check import check_text
 
     with _progress(wanted=not as_json) as progress:
         found = check_text(tuple(data), tuple(validation), progress=progress)
@@ -233,7 +262,7 @@ def _check_text(data: Sequence[str], validation: Sequence[str], *, as_json: bool
 def describe(found: TextCheck) -> Iterator[str]:
     """The findings as sentences, a line each."""
     from weft.cli.runs import shown
-    from weft.tasks.overlap import LONG
+    from weft.tasks.generate.overlap import LONG
 
     names = ", ".join(map(shown, found.files[:3])) + (" …" if len(found.files) > 3 else "")
     total = found.train.bytes + found.validation.bytes

@@ -10,7 +10,7 @@ from weft.cli.check_table import Rows, capital, present, remarks, share
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.tasks.pair_check import PairCheck, PairPart
+    from weft.tasks.translate.check import PairCheck, PairPart
 
 SHOWN = {"half": "median", "most": "95% have at most", "longest": "longest"}
 

@@ -10,9 +10,10 @@ from weft.cli.runs import NARROW, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.tasks.labelled_check import LabelledCheck, Part
-    from weft.tasks.pair_check import PairCheck
-    from weft.tasks.picture_check import PictureCheck
+    from weft.tasks.classify.check import LabelledCheck, TableStatistics
+    from weft.tasks.classify.image_check import ImageCheck
+    from weft.tasks.data_check import Findings
+    from weft.tasks.translate.check import PairCheck
 
 LISTED = 12  # classes that have a row of their own
 LONGEST = 30  # characters of a label that are shown
@@ -41,7 +42,7 @@ def present(sentences: Iterable[str], names: list[str], rows: Rows, console: Con
     console.print()
 
 
-def remarks(found: LabelledCheck | PairCheck | PictureCheck, console: Console) -> None:
+def remarks(found: LabelledCheck | PairCheck | ImageCheck | Findings, console: Console) -> None:
     """What is to be noticed, or that there is nothing."""
     for kind, sentences in (("Note", found.notes), ("Warning", found.warnings)):
         for sentence in sentences:
@@ -146,7 +147,7 @@ def counts(found: LabelledCheck) -> Rows:
     return rows
 
 
-def _balance(parts: list[Part]) -> Rows:
+def _balance(parts: list[TableStatistics]) -> Rows:
     """The commonest classes, quoted so that a terminal obeys nothing in them, and the rest together."""
     total: dict[str, int] = {}
     for part in parts:
@@ -166,7 +167,7 @@ def _balance(parts: list[Part]) -> Rows:
     return rows
 
 
-def _numbers(parts: list[Part]) -> Rows:
+def _numbers(parts: list[TableStatistics]) -> Rows:
     names = {"lowest": "lowest", "quarter": "25% have at most", "half": "median"}
     names |= {"three_quarters": "75% have at most", "highest": "highest"}
     if not any(part.numbers for part in parts):
@@ -177,7 +178,7 @@ def _numbers(parts: list[Part]) -> Rows:
     ]
 
 
-def _cut(part: Part, length: int) -> str:
+def _cut(part: TableStatistics, length: int) -> str:
     """Counted, or for very many texts estimated."""
     if part.counted == part.content.examples:
         return share(part.cut[length], part.counted)

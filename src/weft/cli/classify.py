@@ -1,4 +1,4 @@
-"""`weft classify`: what a run says of texts or pictures."""
+"""`weft classify`: what a run says of texts or images."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from weft.cli.streams import groups, lines_from, open_run, output_to
 from weft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from weft.cli.classify_pictures import Looking
+    from weft.cli.classify_images import Looking
     from weft.tasks import Run
-    from weft.tasks.answers import Answer
-    from weft.tasks.classifying import Classifier
+    from weft.tasks.classify.answers import Answer
+    from weft.tasks.classify.classifier import Classifier
 
 AT_ONCE = 512  # texts that are read together
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -34,7 +34,7 @@ def classify(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts; for a run that compares two, one after the other. Or pictures and folders. - is stdin"
+            help="Texts; for a run that compares two, one after the other. Or images and folders. - is stdin"
         ),
     ] = None,
     input_: Annotated[
@@ -45,19 +45,19 @@ def classify(
         str | None, typer.Option(help="A file: .csv, .tsv or .jsonl with all columns, else lines. Default: stdout")
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--text", help="The column of the text or picture. Default: as learned")
+        str | None, typer.Option("--text", help="The column of the text or image. Default: as learned")
     ] = None,
     pair: Annotated[str | None, typer.Option(help="The column of the second text. Default: as learned")] = None,
     threads: options.Threads = None,
     as_json: options.ObjectEach = False,
 ) -> None:
-    """Say what texts or pictures are, with probabilities.
+    """Say what texts or images are, with probabilities.
 
     Example:  weft classify runs/classify-reviews-1 "I liked every minute of it"
 
     Example:  weft classify runs/classify-flowers-1 tulip.jpg more/ --output answers.csv
     """
-    from weft.tasks.classifying import Classifier
+    from weft.tasks.classify.classifier import Classifier
     from weft.tasks.sources import are_tables
 
     with ExitStack() as files:
@@ -89,15 +89,15 @@ def classify(
 
 
 def _looking(run: Run) -> Looking | None:
-    """For a run that looks at pictures; None for one that reads."""
-    from weft.models.pictures import PictureConfig
+    """For a run that looks at images; None for one that reads."""
+    from weft.models import EncodesImages
 
-    if not isinstance(run.model_config, PictureConfig):
+    if EncodesImages not in run.model_config.provides:
         return None
-    from weft.cli.classify_pictures import Looking
-    from weft.tasks.classifying_pictures import PictureClassifier
+    from weft.cli.classify_images import Looking
+    from weft.tasks.classify.image_classifier import ImageClassifier
 
-    return Looking(PictureClassifier(run))
+    return Looking(ImageClassifier(run))
 
 
 Rows = Iterator[tuple[list[str], "Answer"]]

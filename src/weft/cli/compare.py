@@ -101,8 +101,8 @@ def compare(
 
 def _new_session(params: dict[str, Any], report: Any) -> Session:
     """What the words and options ask for, checked and planned."""
-    from weft.compare.orders import Asked
     from weft.compare.session import Session
+    from weft.compare.trials import TrialSpec
     from weft.compare.variants import parse_values, parse_vary
 
     one_length(params["minutes"], params["steps"], params["epochs"])
@@ -110,7 +110,7 @@ def _new_session(params: dict[str, Any], report: Any) -> Session:
     if task is None and len(words) > 1:
         check_is_data(words[0])
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    asked = Asked(
+    asked = TrialSpec(
         data=tuple(words),
         task=task,
         options={"start": params["from_"]} | {name: given[name] for name in OPTIONS if name in given and name != "out"},
@@ -200,7 +200,7 @@ def _show_plan(session: Session, console: Console, *, as_json: bool) -> None:
 
 
 def _finish(session: Session, result: Comparison, *, as_json: bool) -> None:
-    """The table, the page and the picture; exit code 1 if a variant failed."""
+    """The table, the page and the image; exit code 1 if a variant failed."""
     made = session.draw(result)
     if as_json:
         typer.echo(json.dumps(result.to_dict()))

@@ -15,7 +15,7 @@ from weft.cli import options
 from weft.cli.streams import check_free, groups, lines_from, open_run, output_to
 
 if TYPE_CHECKING:
-    from weft.tasks.embedding import Embedder, WordEmbedder
+    from weft.tasks.embed.text_encoder import Embedder, WordEmbedder
 
 AT_ONCE = 512
 SHOWN = 4  # numbers of a vector that a person is shown
@@ -34,7 +34,7 @@ def embed(
 
     Example:  weft embed runs/fill-book-1 "a warm day" "a cold night"
     """
-    from weft.tasks.embedding import embedder_of
+    from weft.tasks.embed.text_encoder import embedder_of
 
     with ExitStack() as files:
         lines = lines_from(text, input_, files)
@@ -75,7 +75,7 @@ def _show(found: list[tuple[str, list[float]]]) -> None:
     """The first numbers of each vector, and how alike the texts are."""
     import numpy as np
 
-    from weft.tasks.embedding import cosines
+    from weft.tasks.embed.text_encoder import cosines
 
     width = len(found[0][1])
     for number, (text, vector) in enumerate(found, 1):

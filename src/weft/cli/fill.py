@@ -13,7 +13,7 @@ from weft.cli import options
 from weft.cli.streams import groups, lines_from, open_run, output_to
 
 if TYPE_CHECKING:
-    from weft.tasks.filled import Filled
+    from weft.tasks.fill.results import Filled
 
 AT_ONCE = 64
 
@@ -32,7 +32,7 @@ def fill(
 
     Example:  weft fill runs/fill-book-1 "The [MASK] of the house"
     """
-    from weft.tasks.filling import Filler
+    from weft.tasks.fill.filler import Filler
 
     with ExitStack() as files:
         lines = lines_from(text, input_, files)

@@ -78,7 +78,7 @@ class _Writer:
     """Shows or files what the run writes."""
 
     def __init__(self, run: Run, settings: GenerationConfig, weights: Any, *, copied: bool, as_json: bool) -> None:
-        from weft.tasks.writing import rounding_loss
+        from weft.tasks.generate.statistics import rounding_loss
 
         self.run, self.settings, self.as_json = run, settings, as_json
         self.source = run.training_text() if copied else None
@@ -142,7 +142,7 @@ class _Writer:
             typer.echo(f"{self._copied(sample):.0%} of it stands word for word in the training text", err=True)
 
     def _copied(self, sample: Sample) -> float:
-        from weft.tasks.writing import copied_share
+        from weft.tasks.generate.statistics import copied_share
 
         assert self.source is not None
         return copied_share(sample.text, self.source)

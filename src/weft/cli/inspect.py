@@ -8,36 +8,17 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli import options
+from weft.cli.inspect_section import InspectSection, Told
 from weft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from weft.tasks.inspected import Inspected
-
-Told = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Section:
-    """One part of what is told.
-
-    name   its key in the JSON object
-    find   its numbers, ready for JSON; it may look at what the sections before it found
-    tell   all that was found, in lines, for a terminal of so many columns
-    doing  what is said while it is found, if that takes a while
-    """
-
-    name: str
-    find: Callable[[Inspected, Told], Any]
-    tell: Callable[[Inspected, Told, int], Iterator[str]]
-    doing: str = ""
+    from weft.tasks.inspection import Inspected
 
 
 def inspect(
@@ -46,10 +27,10 @@ def inspect(
     ],
     words: options.InputAndPosition = None,
     length: Annotated[
-        int | None, typer.Option(help="Tokens of a text, rows of a picture. Default: the model's or the run's own")
+        int | None, typer.Option(help="Tokens of a text, rows of an image. Default: the model's or the run's own")
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(help="Texts or pictures in a step. Default: the run's own, else 16 or 64")
+        int | None, typer.Option(help="Texts or images in a step. Default: the run's own, else 16 or 64")
     ] = None,
     curves: Annotated[bool, typer.Option("--curves", help="Other lengths and widths too.")] = False,
     out: Annotated[
@@ -74,7 +55,7 @@ def inspect(
     from weft.cli.inspect_cost import COST, CURVES
     from weft.cli.inspect_inside import SHORT_HEALTH, sections_inside
     from weft.cli.train import parse_changes
-    from weft.tasks.inspected import inspected
+    from weft.tasks.inspection import inspected
 
     _check_out(out)
     found = inspected(what, length=length, batch=batch, changes=parse_changes(set_ or []))
@@ -116,12 +97,12 @@ def _draw(path: Path, name: str, told: Told) -> None:
 
         write_curves(path, name, told["curves"])
     else:
-        from weft.report.inside_picture import write_inside
+        from weft.report.inside_figure import write_inside
 
         write_inside(told, path)
 
 
-def told_by(sections: list[Section], found: Inspected) -> Told:
+def told_by(sections: list[InspectSection], found: Inspected) -> Told:
     """What all sections found, by their names."""
     told: Told = {}
     for section in sections:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from weft.cli.inspect import Section, Told
+from weft.cli.inspect_section import InspectSection, Told
 
 if TYPE_CHECKING:
     from weft.cost.curves import Price
     from weft.cost.learning import Learning
     from weft.cost.seconds import Clock
     from weft.models import ModelConfig
-    from weft.tasks.inspected import Inspected
+    from weft.tasks.inspection import Inspected
 
 NARROW = 60  # columns; below, a row of a table takes two lines
 PLAIN = "all pairs, as the plain kernel computes them"
@@ -46,9 +46,7 @@ def _tell_model(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 
 
 def _parameters(found: Inspected, told: Told) -> dict[str, Any]:
-    from weft.cost.parts import parameters_by_part
-
-    parts = parameters_by_part(found.config.skeleton())
+    parts = found.cost.parameters_by_part
     if not found.config.learned_in_steps and found.run is not None:
         counted = sum(len(level.probability) for level in found.run.model.levels)  # type: ignore[union-attr, misc]
         parts = {"counted n-grams": int(counted)}
@@ -72,14 +70,11 @@ def _tell_parameters(found: Inspected, told: Told, columns: int) -> Iterator[str
 
 def _flops(found: Inspected, told: Told) -> dict[str, Any]:
     from weft.cost.curves import crossing
-    from weft.cost.flops import walk
-    from weft.tasks.inspected import learning_of
 
-    learning = learning_of(found.training)
-    walked = walk(found.config, batch=found.batch, length=found.length, learning=learning)
-    total = walked.total
-    parts = {part: {"forward": one.forward, "backward": one.backward} for part, one in walked.parts.items()}
-    meets = crossing(found.config, length=found.length, learning=learning) if total.total else None
+    cost = found.cost
+    total = cost.operations
+    parts = {part: {"forward": one.forward, "backward": one.backward} for part, one in cost.parts.items()}
+    meets = crossing(found.config, length=found.length, learning=cost.learning) if total.total else None
     return {
         "forward": total.forward,
         "backward": total.backward,
@@ -108,7 +103,7 @@ def _tell_flops(found: Inspected, told: Told, columns: int) -> Iterator[str]:
         left = flops["unseen"] / flops["total"]
         yield from _wrapped(f"A fast kernel leaves out what a causal mask forbids: {left:.1%} of all this.", columns)
     if flops["scores_overtake"] is not None:
-        unit = "rows of a picture" if _is_picture(found) else "tokens"
+        unit = "rows of an image" if _is_image(found) else "tokens"
         for name, words in (("attention_maps", "attention's own maps"), ("all_maps", "everything else together")):
             at = flops["scores_overtake"][name]
             told_at = "at no length" if at is None else f"from {at:,} {unit} on"
@@ -119,14 +114,14 @@ def _tell_flops(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 
 
 def _memory(found: Inspected, told: Told) -> dict[str, Any]:
-    from weft.cost.estimate import fitting_batch, memory_of
+    from weft.cost.estimate import fitting_batch
     from weft.tasks.environment import memory_free, memory_in_use
-    from weft.tasks.inspected import learning_of, process_memory
+    from weft.tasks.inspection import process_memory
 
     free = memory_free("cpu") + memory_in_use()
-    process, learning = process_memory(found.training), learning_of(found.training)
+    process, learning = process_memory(found.training), found.cost.learning
     asked: Told = {"batch": found.batch, "length": found.length, "learning": learning, "process": process}
-    memory = memory_of(found.config, **asked)
+    memory = found.cost.memory(process)
     fits = memory.total <= free
     known = None if free == float("inf") else int(free)
     return asdict(memory) | {
@@ -180,12 +175,9 @@ def _seconds(found: Inspected, told: Told) -> dict[str, Any]:
     steps = found.steps or 1000
     if _own_loop(found) or not told["memory"]["fits"]:
         return {"step": None, "parts": {}, "steps": steps, "training": None, "bottleneck": None, "smaller": None}
-    from weft.cost.estimate import seconds_of
-    from weft.tasks.inspected import learning_of, smaller_than
+    from weft.tasks.inspection import smaller_than
 
-    learning = learning_of(found.training)
-    clock = _measured(learning)
-    parts = seconds_of(found.config, clock, batch=found.batch, length=found.length, learning=learning)
+    parts = found.cost.seconds(_measured(found.cost.learning))
     step = sum(parts.values())
     smaller = smaller_than(found, told["flops"]["total"])
     if smaller is not None:
@@ -223,9 +215,8 @@ def _tell_seconds(found: Inspected, told: Told, columns: int) -> Iterator[str]:
 def _curves(found: Inspected, told: Told) -> dict[str, Any]:
     from weft.cli.progress import counted
     from weft.cost.curves import over_lengths, over_widths
-    from weft.tasks.inspected import learning_of
 
-    sizes: dict[str, Any] = {"batch": found.batch, "length": found.length, "learning": learning_of(found.training)}
+    sizes: dict[str, Any] = {"batch": found.batch, "length": found.length, "learning": found.cost.learning}
     along = {"length": over_lengths(found.config, **sizes), "width": over_widths(found.config, **sizes)}
     price = None if _own_loop(found) else _price(found, told["memory"])
     every = [(name, one) for name, variations in along.items() for one in variations]
@@ -237,17 +228,15 @@ def _curves(found: Inspected, told: Told) -> dict[str, Any]:
 
 def _price(found: Inspected, memory: Told) -> Price:
     """Memory, and seconds of what fits."""
-    from weft.cost.estimate import memory_of, seconds_of
-    from weft.tasks.inspected import learning_of
+    from weft.cost import cost_of
 
-    learning = learning_of(found.training)
+    learning = found.cost.learning
     free = float("inf") if memory["free"] is None else memory["free"]
 
     def price(config: ModelConfig, length: int) -> tuple[int, float | None]:
-        asked: dict[str, Any] = {"batch": found.batch, "length": length, "learning": learning}
-        needed = memory_of(config, process=memory["process"], **asked).total
-        fits = needed <= free
-        return needed, sum(seconds_of(config, _measured(learning), **asked).values()) if fits else None
+        cost = cost_of(config, batch=found.batch, length=length, learning=learning)
+        needed = cost.memory(memory["process"]).total
+        return needed, sum(cost.seconds(_measured(learning)).values()) if needed <= free else None
 
     return price
 
@@ -313,29 +302,27 @@ def _clock(seconds: float) -> str:
 
 def _own_loop(found: Inspected) -> bool:
     """Whether it counts, or learns word by word: there are no steps of torch to be timed."""
-    from weft.models import Word2VecConfig
-
-    return not found.config.learned_in_steps or isinstance(found.config, Word2VecConfig)
+    return not found.config.learned_in_steps or found.config.learned_in_place
 
 
 def _in_bunches(found: Inspected) -> bool:
-    """Whether its training counts its batch in bunches of texts: those of a model that translates."""
-    from weft.models import PairModelConfig
+    """Whether its training counts its batch in buckets of texts: those of a model that translates."""
+    from weft.models import Seq2SeqLM
 
-    return isinstance(found.config, PairModelConfig)
-
-
-def _is_picture(found: Inspected) -> bool:
-    from weft.models import PictureConfig
-
-    return isinstance(found.config, PictureConfig)
+    return Seq2SeqLM in found.config.provides
 
 
-COST: Sequence[Section] = (
-    Section("model", _model, _tell_model),
-    Section("parameters", _parameters, _tell_parameters),
-    Section("flops", _flops, _tell_flops),
-    Section("memory", _memory, _tell_memory, "walking through a step"),
-    Section("seconds", _seconds, _tell_seconds, "measuring this machine"),
+def _is_image(found: Inspected) -> bool:
+    from weft.models import EncodesImages
+
+    return EncodesImages in found.config.provides
+
+
+COST: Sequence[InspectSection] = (
+    InspectSection("model", _model, _tell_model),
+    InspectSection("parameters", _parameters, _tell_parameters),
+    InspectSection("flops", _flops, _tell_flops),
+    InspectSection("memory", _memory, _tell_memory, "walking through a step"),
+    InspectSection("seconds", _seconds, _tell_seconds, "measuring this machine"),
 )
-CURVES = Section("curves", _curves, _tell_curves)
+CURVES = InspectSection("curves", _curves, _tell_curves)

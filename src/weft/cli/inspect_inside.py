@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.cli.inspect import Section
+from weft.cli.inspect_section import InspectSection
 from weft.errors import ConfigError, WeftError
 
 if TYPE_CHECKING:
-    from weft.tasks.inspected import Inspected
+    from weft.tasks.inspection import Inspected
 
 COLUMNS = (
     ("entropy", "relative_entropy"),
@@ -21,7 +21,7 @@ COLUMNS = (
 )
 
 
-def sections_inside(words: list[str], *, health: bool, reach: bool, flow: bool) -> list[Section]:
+def sections_inside(words: list[str], *, health: bool, reach: bool, flow: bool) -> list[InspectSection]:
     """The sections that were asked for by an option of their own."""
     position, given = position_and_input(words)
     if given is not None and not health:
@@ -32,11 +32,11 @@ def sections_inside(words: list[str], *, health: bool, reach: bool, flow: bool) 
         position, given = None, str(position)
     sections = []
     if health:
-        sections.append(Section("health", lambda found, _: _health(found, given), _told(tell_health, "health")))
+        sections.append(InspectSection("health", lambda found, _: _health(found, given), _told(tell_health, "health")))
     if reach:
-        sections.append(Section("reach", lambda found, _: _reach(found, position), _told(tell_reach, "reach")))
+        sections.append(InspectSection("reach", lambda found, _: _reach(found, position), _told(tell_reach, "reach")))
     if flow:
-        sections.append(Section("flow", lambda found, _: _flow(found), _told(tell_flow, "flow")))
+        sections.append(InspectSection("flow", lambda found, _: _flow(found), _told(tell_flow, "flow")))
     return sections
 
 
@@ -72,7 +72,7 @@ def _health(found: Inspected, given: str | None) -> dict[str, Any]:
 def _short_health(found: Inspected) -> dict[str, Any] | None:
     """A few sentences, if there is anything to say without being asked; what is not known is left out."""
     from weft.tasks.inside import health_of
-    from weft.tasks.purpose import has_attention
+    from weft.tasks.use import has_attention
 
     if found.run is None or found.run.is_imported or not has_attention(found.config):
         return None
@@ -144,7 +144,7 @@ LETTERS = "o itself, # seen, . not seen; + some of several"
 
 
 def tell_reach(told: dict[str, Any], columns: int) -> Iterator[str]:
-    """A row of letters for each layer, or the picture for each; and how many inputs are seen."""
+    """A row of letters for each layer, or the image for each; and how many inputs are seen."""
     position, inputs, sources = told["position"], told["inputs"], told["sources"]
     what = "places" if told["grid"] else "inputs"
     yield from textwrap.wrap(f"What position {position} can see of {inputs:,} {what}, layer by layer:", columns)
@@ -190,7 +190,7 @@ def letters(row: str, itself: int, width: int) -> str:
 
 
 def grid_letters(row: str, grid: Sequence[int], itself: int, width: int) -> Iterator[str]:
-    """The picture, row by row, or a letter for a square of places where there is no room; what stands before its
+    """The image, row by row, or a letter for a square of places where there is no room; what stands before its
     places, as a class token does, comes first."""
     rows, columns = grid
     before, each = len(row) - rows * columns, -(-columns // width)
@@ -237,4 +237,4 @@ def tell_flow(told: dict[str, Any], columns: int) -> Iterator[str]:
                 yield f"  {back:>4} back {_number(distance[back]):>9}"
 
 
-SHORT_HEALTH = Section("health", lambda found, _: _short_health(found), _told(tell_health, "health"))
+SHORT_HEALTH = InspectSection("health", lambda found, _: _short_health(found), _told(tell_health, "health"))

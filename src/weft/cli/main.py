@@ -23,6 +23,7 @@ from weft.cli import (
     inspect,
     runs,
     similar,
+    tag,
     theory,
     tokens,
     tour,
@@ -32,6 +33,7 @@ from weft.cli import (
 )
 from weft.cli.several import SeveralFiles
 from weft.errors import WeftError
+from weft.plugins import load_all
 
 app = typer.Typer(
     name="weft",
@@ -46,6 +48,7 @@ app.command()(train.resume)
 app.command()(generate.generate)
 app.command()(fill.fill)
 app.command()(classify.classify)
+app.command()(tag.tag)
 app.command()(translate.translate)
 app.command()(embed.embed)
 app.command()(similar.similar)
@@ -76,11 +79,29 @@ def weft(
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a full traceback on errors.")] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE.py", help="A file with kinds, families or tasks of your own; for every command."),
+    ] = None,
 ) -> None:
     """Train, run and look inside a Transformer on your own data, on your own computer.
 
     Example:  weft train book.txt --minutes 5
     """
+
+
+def _taken(option: str) -> list[str]:
+    """The values of an option that every verb has, wherever it stands; they are taken out of the command's words."""
+    found, rest, words = [], [], iter(sys.argv[1:])
+    for word in words:
+        if word == option and (value := next(words, None)) is not None:
+            found.append(value)
+        elif word.startswith(option + "="):
+            found.append(word.partition("=")[2])
+        else:
+            rest.append(word)
+    sys.argv[1:] = rest
+    return found
 
 
 def main() -> None:
@@ -91,8 +112,10 @@ def main() -> None:
     if "--debug" in sys.argv[1:]:  # wherever it stands
         sys.argv.remove("--debug")
         os.environ["WEFT_DEBUG"] = "1"
+    plugins = _taken("--plugin")
     logging.getLogger("weft").addHandler(logging.NullHandler())  # the verbs say it themselves
     try:
+        load_all(plugins)
         sys.exit(app(standalone_mode=False))
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("weft: stopped", err=True)

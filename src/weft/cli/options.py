@@ -11,7 +11,7 @@ Words = Annotated[
     typer.Argument(
         metavar="[TASK] DATA…",
         help="generate, fill or embed, then text files or folders; classify, then tables (.csv .tsv .jsonl) or a "
-        "folder of pictures; translate, then tables or two text files; or demo",
+        "folder of images; translate, then tables or two text files; or demo",
     ),
 ]
 Model = Annotated[
@@ -62,7 +62,7 @@ Watch = Annotated[
 ]
 InputAndPosition = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[INPUT] [POSITION]", help="--health: a text or picture; --reach: a number, from 0."),
+    typer.Argument(metavar="[INPUT] [POSITION]", help="--health: a text or image; --reach: a number, from 0."),
 ]
 Health = Annotated[
     bool, typer.Option("--health", help="Softmax health of every head of a run, on INPUT or held-out input.")

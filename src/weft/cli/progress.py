@@ -20,11 +20,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from weft.report.wording import plan_lines
 from weft.tasks.environment import memory_in_use
 
 TEXT_COLUMNS = ("{task.description}", "{task.fields[speed]:.1f} M characters/s")
-PICTURE_COLUMNS = ("{task.description}", "{task.fields[speed]:,.0f} pictures/s")
+IMAGE_COLUMNS = ("{task.description}", "{task.fields[speed]:,.0f} images/s")
 MILLION = 1e6
 STEP_COLUMNS = (
     "step {task.completed}/{task.total}",
@@ -35,7 +34,7 @@ PATIENCE = 3  # seconds between plain lines about a text
 T = TypeVar("T")
 
 
-class Bar:
+class ProgressBar:
     """One line that is drawn again and again: words, a bar, more words, the time left."""
 
     def __init__(self, console: Console, name: str, columns: tuple[str, str], total: int, **fields: Any) -> None:
@@ -67,7 +66,7 @@ class Reporter:
             stderr=True, force_terminal=None if terminal else False, highlight=False, markup=False, emoji=False
         )
         self.live = terminal and not as_json
-        self.bar: Bar | None = None
+        self.bar: ProgressBar | None = None
         self.unit = "tokens"
         self.last_line = self.last_event = time.monotonic()
 
@@ -136,8 +135,8 @@ class Reporter:
         self._end_bar()
         self.last_line = time.monotonic()
         if self.live and event.get("total"):
-            columns = PICTURE_COLUMNS if event.get("unit") == "pictures" else TEXT_COLUMNS
-            self.bar = Bar(self.console, event["name"], columns, event["total"])
+            columns = IMAGE_COLUMNS if event.get("unit") == "images" else TEXT_COLUMNS
+            self.bar = ProgressBar(self.console, event["name"], columns, event["total"])
         else:
             self.console.print(f"{event['name']} …")
 
@@ -152,9 +151,11 @@ class Reporter:
             self.console.print(f"  {event['phase']}: {done / max(1, total):.0%} of the {what}")
 
     def _plan(self, plan: dict[str, Any]) -> None:
-        self.unit = {"classify": "texts", "fill": "answers", "embed": "words"}.get(plan["task"], self.unit)
-        self.unit = "pictures" if "size" in plan else self.unit
-        for line in list(plan_lines(plan))["same_data" in plan :]:  # the first is about the data
+        from weft.tasks.task import find_task
+
+        words = find_task(plan["task"], plan["model"]).words
+        self.unit = words.speed
+        for line in list(words.plan(plan))["same_data" in plan :]:  # the first is about the data
             self.console.print(line)
 
     def _step(self, event: dict[str, Any]) -> None:
@@ -175,7 +176,7 @@ class Reporter:
 
     def _show_step(self, event: dict[str, Any]) -> None:
         if self.bar is None:
-            self.bar = Bar(
+            self.bar = ProgressBar(
                 self.console, "training", STEP_COLUMNS, event["total"], loss=event["loss"], memory=0.0, unit=self.unit
             )
             self.bar.first = event["tokens"]

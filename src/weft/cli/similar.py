@@ -13,7 +13,7 @@ from weft.cli.streams import lines_from, open_run, output_to
 from weft.errors import ConfigError
 
 if TYPE_CHECKING:
-    from weft.tasks.word_vectors import Neighbour
+    from weft.tasks.embed.word_vectors import Neighbour
 
 Top = Annotated[int, typer.Option(help="How many words.")]
 Output = Annotated[str | None, typer.Option(help="A new file; default: stdout.")]
@@ -31,7 +31,7 @@ def similar(
 
     Example:  weft similar runs/embed-book-1 king
     """
-    from weft.tasks.word_vectors import WordVectors
+    from weft.tasks.embed.word_vectors import WordVectors
 
     with ExitStack() as files:
         words = lines_from(word, input_, files)
@@ -56,7 +56,7 @@ def analogy(
 
     Example:  weft analogy runs/embed-book-1 france paris italy
     """
-    from weft.tasks.word_vectors import WordVectors
+    from weft.tasks.embed.word_vectors import WordVectors
 
     with ExitStack() as files:
         lines = iter([" ".join(word)]) if word and word != ["-"] else lines_from(word, input_, files)

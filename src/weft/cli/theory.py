@@ -49,7 +49,7 @@ def theory(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Claims, such as T7. Default: all")] = None,
     report: Annotated[
         str | None,
-        typer.Option(metavar="[FILE.html]", help=f"Write a page with all numbers and pictures. Default: {REPORT}"),
+        typer.Option(metavar="[FILE.html]", help=f"Write a page with all numbers and images. Default: {REPORT}"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -209,10 +209,10 @@ def _in_full(finding: Finding, columns: int) -> Iterator[str]:
         yield ""
         yield from textwrap.wrap(table.title, wide)
         yield from _table(table.heads, table.rows, wide)
-    for picture in finding.evidence.pictures:
+    for chart in finding.evidence.charts:
         yield ""
-        yield from letters(picture, wide)
-        for place, name in enumerate(picture.lines):
+        yield from letters(chart, wide)
+        for place, name in enumerate(chart.lines):
             yield from textwrap.wrap(f"{LETTERS[place % len(LETTERS)]} {name}", wide)
 
 

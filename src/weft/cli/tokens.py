@@ -75,14 +75,14 @@ def tokens(
             raise ConfigError(f"--{name} {value}", expected=f"{least} or more")
     chosen = Chosen.of("bpe" if replay and schemes is None and not run else schemes, run or [])
     texts = read_texts(text, input_)
-    learning = Learning(texts, train or [], vocab_size)
+    learning = TokenizerTrainingText(texts, train or [], vocab_size)
     if replay:
         from weft.cli.tokens_shown import replay_to_dict, show_replay
 
         found = _replay(texts, chosen, learning)
         typer.echo(json.dumps(replay_to_dict(found), ensure_ascii=False)) if as_json else show_replay(found, ids=ids)
         return
-    cut = Cut(texts, chosen.open(learning), learning.told if chosen.kinds else "", show, width)
+    cut = TokenisedTexts(texts, chosen.open(learning), learning.told if chosen.kinds else "", show, width)
     if as_json:
         from weft.cli.tokens_shown import cut_to_dict
 
@@ -147,7 +147,7 @@ class Chosen:
         given = [word.strip() for word in schemes.split(",")] if schemes is not None else [] if runs else [*SCHEMES]
         if "" in given:
             raise ConfigError(f"--schemes {schemes!r}", expected="names with commas between them: characters,bpe")
-        words = [word if is_path(word) else TokenizerConfig.pick(word).kind for word in given]
+        words = [word if is_path(word) else TokenizerConfig.from_config(word).kind for word in given]
         return cls(tuple(dict.fromkeys([*words, *runs])))
 
     @property
@@ -159,9 +159,9 @@ class Chosen:
     def _learns(word: str) -> bool:
         from weft.text import TokenizerConfig
 
-        return word in TokenizerConfig.menu
+        return word in TokenizerConfig.registry
 
-    def open(self, learning: Learning) -> dict[str, Tokenizer]:
+    def open(self, learning: TokenizerTrainingText) -> dict[str, Tokenizer]:
         """The tokenizers by name."""
         from weft.text.schemes import open_tokenizers
 
@@ -171,7 +171,7 @@ class Chosen:
         return found
 
 
-class Learning:
+class TokenizerTrainingText:
     """What schemes learn from: the text that was named, else the text itself if it is large, else the demo text."""
 
     def __init__(self, texts: Sequence[Corpus], train: Sequence[str], vocab_size: int | None) -> None:
@@ -231,7 +231,7 @@ def _characters(pieces: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Cut:
+class TokenisedTexts:
     """Texts, what cuts them, what that has learned from, and how much of it is shown."""
 
     texts: list[Corpus]
@@ -244,7 +244,7 @@ class Cut:
 # -- slow motion ------------------------------------------------------------------------------
 
 
-def _replay(texts: Sequence[Corpus], chosen: Chosen, learning: Learning) -> tuple[Replay, str]:
+def _replay(texts: Sequence[Corpus], chosen: Chosen, learning: TokenizerTrainingText) -> tuple[Replay, str]:
     """The merges, and whose they are; "" for those that the sentence itself teaches."""
     from weft.text.replay import learn, replay
     from weft.text.schemes import open_tokenizers

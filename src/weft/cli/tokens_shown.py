@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.text.readable import readable, shown_token
-from weft.text.schemes import Measure, excerpts, measure, relative
+from weft.text.schemes import TokenizerStatistics, excerpts, measure, relative
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.cli.tokens import Cut
+    from weft.cli.tokens import TokenisedTexts
     from weft.text import Tokenizer
     from weft.text.replay import Replay
 
@@ -22,11 +22,11 @@ MEASURED = 4_000_000  # characters of the beginning that are counted
 LEGEND = {"␣": "␣ is a space", "⏎": "⏎ a new line", "⇥": "⇥ a tab", "◌": "◌ no letter under a mark"}
 
 
-Columns = Sequence[tuple[str, Callable[[Measure], str]]]
+Columns = Sequence[tuple[str, Callable[[TokenizerStatistics], str]]]
 """Titles, and what stands below them for each scheme."""
 
 
-def measures_of(cut: Cut) -> list[Measure]:
+def measures_of(cut: TokenisedTexts) -> list[TokenizerStatistics]:
     """One for each scheme."""
     return [measure(name, tokenizer, cut.texts, MEASURED) for name, tokenizer in cut.tokenizers.items()]
 
@@ -34,7 +34,7 @@ def measures_of(cut: Cut) -> list[Measure]:
 # -- for programs -----------------------------------------------------------------------------
 
 
-def cut_to_dict(cut: Cut) -> dict[str, Any]:
+def cut_to_dict(cut: TokenisedTexts) -> dict[str, Any]:
     """All numbers, and the tokens of what is shown: their ids, their bytes in hexadecimal, and a form to read."""
     measures = measures_of(cut)
     parts = list(excerpts(cut.texts, cut.show))
@@ -84,7 +84,7 @@ def replay_to_dict(found: tuple[Replay, str]) -> dict[str, Any]:
 # -- for people: side by side -----------------------------------------------------------------
 
 
-def show_cut(cut: Cut, *, ids: bool) -> None:
+def show_cut(cut: TokenisedTexts, *, ids: bool) -> None:
     """How each scheme cuts the beginning, then the numbers."""
     console = _console()
     measures = measures_of(cut)
@@ -101,7 +101,7 @@ def show_cut(cut: Cut, *, ids: bool) -> None:
     _show_rows(console, measures, cut.width)
 
 
-def _show_pieces(console: Console, cut: Cut, parts: Sequence[str], *, ids: bool) -> None:
+def _show_pieces(console: Console, cut: TokenisedTexts, parts: Sequence[str], *, ids: bool) -> None:
     """The name of each scheme, and its tokens beside or below it; then what the signs mean."""
     room = max(map(len, cut.tokenizers))
     below = console.width < NARROW or room > console.width // 3
@@ -142,7 +142,7 @@ def _lines(tokens: Sequence[str], ids: Sequence[int], width: int) -> Iterator[st
     yield from [upper.rstrip(), lower.rstrip()][: 1 + bool(ids)]
 
 
-def _show_rows(console: Console, measures: Sequence[Measure], width: int) -> None:
+def _show_rows(console: Console, measures: Sequence[TokenizerStatistics], width: int) -> None:
     """Two tables: how well the text is packed, and what that means for a model."""
     packed: Columns = [
         ("vocabulary", lambda one: f"{one.vocab_size:,}"),
@@ -174,7 +174,7 @@ def _show_rows(console: Console, measures: Sequence[Measure], width: int) -> Non
         _say(console, "exact: whether the tokens give the text back as it was.")
 
 
-def _table(console: Console, measures: Sequence[Measure], columns: Columns) -> None:
+def _table(console: Console, measures: Sequence[TokenizerStatistics], columns: Columns) -> None:
     """A row for each scheme."""
     rows = [["scheme", *(title for title, _ in columns)]]
     rows += [[one.name, *(cell(one) for _, cell in columns)] for one in measures]

@@ -37,9 +37,9 @@ def tour(
         raise DataError("the sentence is empty", expected="at least one word")
     mask = Mask(causal=True) if causal else EVERYTHING
     vectors = word_vectors(words)[None, None]
-    lookup = AttentionConfig.pick(kind).override({} if beta is None else {"beta": beta}).lookup().eval()
-    weights = lookup.weights(vectors, vectors, mask)[0, 0]
-    output = lookup(vectors, vectors, vectors, mask)[0, 0]
+    core = AttentionConfig.from_config(kind).override({} if beta is None else {"beta": beta}).core().eval()
+    weights = core.weights(vectors, vectors, mask)[0, 0]
+    output = core(vectors, vectors, vectors, mask)[0, 0]
     assert (weights @ vectors[0, 0] - output).abs().max() < 1e-4
 
     console = Console()

@@ -16,12 +16,13 @@ import typer
 
 from weft.cli import options
 from weft.errors import ConfigError
+from weft.tasks.names import task_names
 
 if TYPE_CHECKING:
     from weft.checkpoints import RunDirectory
     from weft.training import Outcome
 
-TASKS = ("generate", "fill", "classify", "translate", "embed")
+TASKS = task_names()
 OPTIONS = (  # those that a request takes under the same name
     *("model", "tokenizer", "validation", "test", "minutes", "steps", "epochs", "seed", "device", "threads", "out"),
     *("freeze", "sample", "text", "pair", "label", "pairs", "source", "target"),
@@ -59,7 +60,7 @@ def train(
     watch: options.Watch = False,
     as_json: options.Events = False,
 ) -> None:
-    """Train a model on your own texts, tables or pictures.
+    """Train a model on your own texts, tables or images.
 
     Example:  weft train book.txt --minutes 5
 
@@ -76,7 +77,7 @@ def train(
         )
     one_length(minutes, steps, epochs)
     from weft.cli.progress import Reporter
-    from weft.tasks.flow import train_task
+    from weft.tasks.experiment import Experiment
     from weft.tasks.request import make_request
 
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
@@ -84,9 +85,11 @@ def train(
     request = make_request(words, asked, task=task, config=config, changes=parse_changes(set_ or []))
     request.dry_run, request.watch, request.started = dry_run, watch, STARTED
     with Reporter(as_json=as_json) as reporter:
-        run, outcome = train_task(request, reporter)
-    if run is not None and outcome is not None:
-        finish(run, outcome, as_json=as_json)
+        experiment = Experiment.plan(request, reporter)
+        if dry_run:
+            return
+        run, outcome = experiment.fit()
+    finish(run, outcome, as_json=as_json)
 
 
 def resume(
@@ -101,12 +104,14 @@ def resume(
     Example:  weft resume runs/generate-book-1
     """
     from weft.cli.progress import Reporter
-    from weft.tasks.flow import resume_task
-    from weft.tasks.job import Further
+    from weft.tasks.experiment import Experiment
 
     one_length(minutes, steps, epochs)
     with Reporter(as_json=as_json) as reporter:
-        directory, outcome = resume_task(run, reporter, Further(minutes, steps, epochs))
+        experiment = Experiment.reopen(run, reporter)
+        if (minutes, steps, epochs) != (None, None, None):
+            experiment.extend(minutes=minutes, steps=steps, epochs=epochs)
+        directory, outcome = experiment.fit()
     finish(directory, outcome, as_json=as_json)
 
 
@@ -127,9 +132,7 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(metrics))
         return
-    from weft.report.wording import measured
-
-    for line in measured(opened.task, metrics):
+    for line in opened.description.words.measured(metrics):
         typer.echo(line)
 
 
@@ -160,13 +163,13 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
         typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
         sys.exit(130)
     from weft.models import ModelConfig
-    from weft.report.wording import next_words, overfitted, result
-    from weft.tasks.job import final_metrics
-    from weft.tasks.purpose import can_be_exported, use_of
+    from weft.tasks.results import final_metrics
+    from weft.tasks.task import find_task, find_use
+    from weft.tasks.use import can_be_exported
 
     config = run.read_config()
-    task = config["task"]
-
+    task, model = config["task"], ModelConfig.from_config(config["model"])
+    words = find_task(task, model.kind).words
     metrics = final_metrics(run, outcome)
     if as_json:
         _report(run)
@@ -174,13 +177,15 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
         typer.echo(json.dumps({**event, **metrics, "stopped_by": outcome.stopped_by}))
         return
     if progress.metrics.get("validation_loss", 0) > RISEN * progress.best:
-        typer.echo(overfitted(task, progress.best_step, progress.step), err=True)
-    told = result(task, progress.best, metrics)
+        typer.echo(words.overfitted(progress.best_step, progress.step), err=True)
+    told = words.result(progress.best, metrics)
     typer.echo(f"Done in {_elapsed():.0f} s: {told}, in {run.path}", err=True)
-    model = ModelConfig.pick(config["model"])
-    exportable, further, page = can_be_exported(model), model.learned_in_steps, _report(run)
-    words = next_words(use_of(task, model), run.path, exportable=exportable, further=further, report=page)
-    typer.echo(words, err=True)
+    page = _report(run)
+    more = f"  ·  weft resume {run.path} --minutes 5" if model.learned_in_steps else ""
+    then = [f"weft export {run.path} DIR"] if can_be_exported(model) else []
+    then += [] if page is None else [f"open {page}"]
+    tried = f"Try:  {find_use(model, task)[1].first.format(path=run.path)}{more}"
+    typer.echo("\n      ".join(filter(None, [tried, "  ·  ".join(then)])), err=True)
 
 
 def _elapsed() -> float:

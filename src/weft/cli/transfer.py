@@ -23,19 +23,19 @@ def import_(
 
     Example:  weft import models/gpt2 --out runs/gpt2
     """
-    from weft.tasks.purpose import first_use
-    from weft.tasks.transfer import import_model
+    from weft.exchange.transfer import import_model
+    from weft.tasks.task import first_use
 
     made = import_model(source, out)
     if as_json:
         typer.echo(json.dumps(made))
         return
-    if made["layout"] == "word2vec":
+    if made["converter"] == "word2vec":
         typer.echo(f"Imported {made['vocab_size']:,} vectors of {made['width']} numbers from {source} into {out}")
         typer.echo(f"Try:  {first_use(made['use'], out)}")
         return
     size = f"{made['parameters'] / 1e6:.2f} M parameters"
-    typer.echo(f"Imported {source} ({made['layout']}, {size}, {_about(made)}) into {out}")
+    typer.echo(f"Imported {source} ({made['converter']}, {size}, {_about(made)}) into {out}")
     _notes(made["notes"])
     if made["tokenizer"] or "classes" in made:
         typer.echo(f"Try:  {first_use(made['use'], out)}")
@@ -46,7 +46,7 @@ def import_(
 def _about(made: dict[str, Any]) -> str:
     """What a model reads, or looks at."""
     if "classes" in made:
-        what = "grey pictures" if made["channels"] == 1 else "pictures"
+        what = "grey images" if made["channels"] == 1 else "images"
         size = f" of {made['image_size']} × {made['image_size']}" if made["image_size"] else ""
         return f"{what}{size}, {made['classes']:,} classes"
     tokenizer = f"a {made['tokenizer']} tokenizer" if made["tokenizer"] else "no tokenizer"
@@ -71,7 +71,7 @@ def export(
 
     Example:  weft export runs/embed-book-1 vectors.txt --to word2vec
     """
-    from weft.tasks.transfer import export_run
+    from weft.exchange.transfer import export_run
 
     certificate = export_run(run, folder, to=to)
     if as_json:

@@ -15,7 +15,7 @@ from weft.cli.streams import groups, lines_from, open_run, output_to
 from weft.errors import ConfigError
 
 if TYPE_CHECKING:
-    from weft.tasks.translating import Translation
+    from weft.tasks.translate.translator import Translation
 
 AT_ONCE = 512  # lines of a file that are read and written together
 
@@ -43,7 +43,7 @@ def translate(
 
     Example:  weft translate runs/translate-demo-1 "two hundred eighty-one"
     """
-    from weft.tasks.translating import TranslationConfig, Translator
+    from weft.tasks.translate.translator import TranslationConfig, Translator
 
     if temperature is None and (top_k is not None or top_p is not None):
         raise ConfigError("--top-k or --top-p without --temperature", expected="--temperature too, to draw a text")

@@ -35,7 +35,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Measure:
+class MetricBars:
     """One number of every finished variant; unknown is 0 and no words."""
 
     title: str
@@ -91,7 +91,7 @@ def _smoothed(points: list[tuple[int, float, float]]) -> list[tuple[int, float, 
     return [(*part[-1][:2], sum(loss for *_, loss in part) / len(part)) for part in stretches]
 
 
-def measures_of(result: Comparison) -> list[Measure]:
+def measures_of(result: Comparison) -> list[MetricBars]:
     """Quality, seconds, peak memory, parameters and operations, as far as they are known."""
     digits = "{:.2f}" if result.metric == "bleu" else "{:.4f}"
     wanted = (
@@ -114,7 +114,7 @@ def measures_of(result: Comparison) -> list[Measure]:
             if row["status"] == "finished"
         ]
         if any(bar.words for bar in values):
-            found.append(Measure(title, values))
+            found.append(MetricBars(title, values))
     return found
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.compare.orders import Order
+    from weft.compare.trials import Trial
     from weft.tasks.request import Request
     from weft.training import Outcome
 
@@ -33,9 +33,11 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it, and so would we
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_stop_with_parent, daemon=True).start()
-    from weft.compare.orders import Order
+    from weft.compare.trials import Trial
+    from weft.plugins import load_all
 
-    return work(Order(**order["order"]), Path(order["out"]), _send, STARTED)
+    load_all()
+    return work(Trial(**order["order"]), Path(order["out"]), _send, STARTED)
 
 
 def _stop_with_parent() -> None:
@@ -56,11 +58,11 @@ def _send(event: dict[str, Any]) -> None:
         sys.stdout.flush()
 
 
-def work(order: Order, out: Path, report: Callable[[dict[str, Any]], None], started: float) -> int:
+def work(order: Trial, out: Path, report: Callable[[dict[str, Any]], None], started: float) -> int:
     """Begin the run or go on with it; what came out, and what it cost, is kept in the run's outcome.json."""
     from weft.checkpoints import RunDirectory
     from weft.compare.memory import peak_memory_on
-    from weft.compare.orders import reason_of
+    from weft.compare.trials import reason_of
 
     run = RunDirectory(out)
     request = order.to_request(out)
@@ -95,21 +97,22 @@ def work(order: Order, out: Path, report: Callable[[dict[str, Any]], None], star
 
 def _sample(out: Path) -> dict[str, str] | None:
     """What it writes; a sample that cannot be had is no reason to lose the run."""
-    from weft.compare.samples import sample_of
     from weft.errors import WeftError
+    from weft.tasks.run import Run
 
     try:
-        return sample_of(out)
+        run = Run(out)
+        return run.description.sample(run)
     except WeftError:
         return None
 
 
-def _train(order: Order, request: Request, report: Callable[[dict[str, Any]], None]) -> Outcome:
+def _train(order: Trial, request: Request, report: Callable[[dict[str, Any]], None]) -> Outcome:
     """By the ordinary machinery, `weft train` or `weft resume`; checked before the first step."""
     import shutil
 
     from weft.checkpoints import RunDirectory
-    from weft.tasks.flow import resume_task, train_task
+    from weft.tasks.experiment import Experiment
 
     assert request.out is not None
     run = RunDirectory(request.out)
@@ -120,17 +123,15 @@ def _train(order: Order, request: Request, report: Callable[[dict[str, Any]], No
         report(event)
 
     if run.config_file.exists():
-        return resume_task(request.out, checking)[1]
+        return Experiment.reopen(request.out, checking).fit()[1]
     if run.path.is_dir() and not run.path.is_symlink():
         shutil.rmtree(run.path)  # stopped before there was a run: settings are written last
-    outcome = train_task(request, checking)[1]
-    assert outcome is not None
-    return outcome
+    return Experiment.plan(request, checking).fit()[1]
 
 
-def _check_shared(order: Order, run: Any) -> None:
+def _check_shared(order: Trial, run: Any) -> None:
     """The data and the tokenizer are those that were planned for, which all variants share."""
-    from weft.compare.orders import digest
+    from weft.compare.trials import digest
     from weft.errors import DataError
 
     if run.read_config()["data"]["fingerprint"] != order.fingerprint:
@@ -146,7 +147,7 @@ def _check_shared(order: Order, run: Any) -> None:
 def _measured(out: Path, outcome: Outcome) -> dict[str, Any]:
     """Numbers alone; what each class was taken for stands in the run."""
     from weft.checkpoints import RunDirectory
-    from weft.tasks.job import final_metrics
+    from weft.tasks.results import final_metrics
 
     metrics = final_metrics(RunDirectory(out), outcome)
     plain = {name: value for name, value in metrics.items() if isinstance(value, int | float | str | None)}

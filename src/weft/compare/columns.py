@@ -9,6 +9,7 @@ from weft.compare.rows import Row
 
 NAMES = {
     "bleu": "BLEU",
+    "f1": "F1",
     "accuracy": "accuracy",
     "micro_f1": "micro F1",
     "macro_f1": "macro F1",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from weft.compare.comparison import Comparison
-from weft.compare.orders import Asked
 from weft.compare.session import Session
+from weft.compare.trials import TrialSpec
 from weft.errors import ConfigError
 from weft.tasks.training import OPTIONS, Given, paths_of
 
@@ -46,7 +46,7 @@ def compare(
         for name in ("validation", "test"):
             if options.get(name):
                 options[name] = paths_of(options[name], task)
-        asked = Asked(
+        asked = TrialSpec(
             data=() if data is None else paths_of(data, task),
             task=task,
             options=options,

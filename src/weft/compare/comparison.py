@@ -9,6 +9,7 @@ from typing import Any
 
 from weft.compare.columns import cells, titles
 from weft.compare.rows import Row, best_of, deciding_metric
+from weft.pages import table
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,15 @@ class Comparison:
         told = [f"{row['model']}: {_first_line(row['reason'])}" for row in self.failed]
         return "\n".join([f"{self.task}, in {self.path}", *lines, *told])
 
-    def _repr_html_(self) -> str:
-        from weft.compare.page import html_table
+    def html_table(self) -> str:
+        """All numbers; the row of the best stands out."""
+        heads, *rows = self.table()
+        names = [row[0] for row in rows]
+        return table(heads, rows, right=True, best=names.index(self.best) if self.best in names else -1)
 
+    def _repr_html_(self) -> str:
         told = "".join(f"<p>{html.escape(row['model'] + ': ' + row['reason'])}</p>" for row in self.failed)
-        return html_table(self) + told
+        return self.html_table() + told
 
 
 def _first_line(text: str) -> str:

@@ -1,11 +1,11 @@
-"""The page of a comparison: it stands alone, with a table behind every picture."""
+"""The page of a comparison: it stands alone, with a table behind every chart."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 
-from weft.compare.charts import Curve, Measure, curves_of, length_curves, measures_of, quality_over_seconds
+from weft.compare.charts import Curve, MetricBars, curves_of, length_curves, measures_of, quality_over_seconds
 from weft.compare.columns import metric_title
 from weft.compare.comparison import Comparison
 from weft.compare.variants import told
@@ -26,19 +26,12 @@ def page(result: Comparison) -> str:
     title = html.escape(metric_title(result.rows, result.metric))
     body = f"""<p>{len(result.rows)} variants of one {html.escape(result.task)} run on the same data and split, judged
 by {title}.{best}</p>
-{html_table(result)}
+{result.html_table()}
 {_reasons(result)}<h2>What each costs, and how good it is</h2>
 <div class="bars">{beside(*map(_bars, measures_of(result)))}</div>
 {_curves(curves, shown)}{_by_length(result)}{_over_seconds(result)}{_samples(result)}<h2>What differs</h2>
 {_settings(result)}"""
     return whole_page(result.path.name, body, style=STYLE)
-
-
-def html_table(result: Comparison) -> str:
-    """All numbers; the row of the best stands out."""
-    heads, *rows = result.table()
-    names = [row[0] for row in rows]
-    return table(heads, rows, right=True, best=names.index(result.best) if result.best in names else -1)
 
 
 def _reasons(result: Comparison) -> str:
@@ -66,16 +59,16 @@ def _settings(result: Comparison) -> str:
     return table(["variant", "settings"], [[row["model"], ", ".join(told(row["settings"]))] for row in result.rows])
 
 
-# -- pictures ---------------------------------------------------------------------------------
+# -- charts ---------------------------------------------------------------------------------
 
 
-def _bars(measure: Measure) -> str:
+def _bars(measure: MetricBars) -> str:
     """One measure of all variants."""
     return f"<div><h3>{html.escape(measure.title)}</h3>{bars(measure.title, measure.values)}</div>"
 
 
 def _curves(curves: Sequence[Curve], what: str) -> str:
-    """A measure over steps and over seconds, all variants in one picture each."""
+    """A measure over steps and over seconds, all variants in one chart each."""
     if not any(len(curve.points) > 1 for curve in curves):
         return ""
     return (
@@ -85,7 +78,7 @@ def _curves(curves: Sequence[Curve], what: str) -> str:
 
 
 def _by_length(result: Comparison) -> str:
-    """Translations by the length of their sources: a picture if there are several lengths, and the table behind it."""
+    """Translations by the length of their sources: a chart if there are several lengths, and the table behind it."""
     what, curves = length_curves(result)
     if not curves:
         return ""

@@ -15,16 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from weft.compare.orders import Asked, Order, Plan, digest, plain
+from weft.compare.trials import Plan, Trial, TrialSpec, digest, plain
 from weft.compare.variants import Variant, make_variants, told
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import ModelConfig, preset
-from weft.tasks.flow import family_for, prepare_task
-from weft.tasks.job import Report
+from weft.tasks.experiment import Experiment, task_for
 from weft.tasks.recipe import Recipe
+from weft.tasks.recording import Report
 from weft.tasks.request import LENGTHS, Request
 from weft.tasks.settings import RunConfig
-from weft.tasks.task import Prepared, find_task
+from weft.tasks.task import find_task
 from weft.training.freezing import freeze
 
 EVALUATIONS = 10  # of a run, for its curve
@@ -32,10 +32,9 @@ SHARE = 0.2  # of the time that they may take
 WORTH_TIMING = 20  # steps; fewer are over before they are timed
 OWN = ("head", "vocab_size", "source_vocab_size", "start", "end")  # fields of a model that follow from the data
 READ_ALIKE = ("model.", "training.")  # settings that leave data and tokenizer as they are
-COMPARABLE = ("generate", "classify", "translate")  # tasks that are judged by text, whatever its tokens
 
 
-def make_plan(asked: Asked, out: Path, report: Report) -> Plan:
+def make_plan(asked: TrialSpec, out: Path, report: Report) -> Plan:
     """Check all variants, then read the data and plan each; `report` is told about the first.
 
     A setting that does not exist or data that cannot be read are refused here. What a model cannot do is the result of
@@ -55,14 +54,14 @@ def make_plan(asked: Asked, out: Path, report: Report) -> Plan:
     return Plan(requests[0].task, orders, training.steps, seconds, timed)
 
 
-def _checked(asked: Asked, variant: Variant, out: Path) -> Request:
+def _checked(asked: TrialSpec, variant: Variant, out: Path) -> Request:
     """The request of a variant, if its settings exist; nothing is read for that."""
     return _of(variant, lambda: _check(asked.request(variant, out)))
 
 
 def _check(request: Request) -> Request:
     with suppress(UnsupportedError):  # which is the result of this variant, and found again when it is planned
-        find_task(request.task, family_for(request)).check(request)
+        task_for(request).check(request)
     return request
 
 
@@ -77,45 +76,45 @@ def _of(variant: Variant, build: Callable[[], Any]) -> Any:
 class _Planner:
     """Plans one variant after the other; what the first decides holds for all."""
 
-    def __init__(self, asked: Asked, report: Report) -> None:
+    def __init__(self, asked: TrialSpec, report: Report) -> None:
         self.asked, self.report = asked, report
         self.first: RunConfig | None = None
         self.learned: RunConfig | None = None  # the first that is learned in steps
         self.seconds: float | None = None
         self.pins: dict[str | None, dict[str, Any]] = {}  # by the model's name
         self.shared: dict[str, Any] = {}
-        self.made: dict[str | None, Prepared] = {}
+        self.made: dict[str | None, Experiment] = {}
         self.same_data = not asked.options.get("start") and all(key.startswith(READ_ALIKE) for key in asked.vary)
         self.warned: set[str] = set()
 
-    def order(self, variant: Variant, request: Request) -> Order:
+    def order(self, variant: Variant, request: Request) -> Trial:
         try:
             return _of(variant, lambda: self._planned(variant, request))
         except UnsupportedError as error:
-            return Order(variant.name, variant.settings, reason=str(error))
+            return Trial(variant.name, variant.settings, reason=str(error))
 
-    def _planned(self, variant: Variant, request: Request) -> Order:
+    def _planned(self, variant: Variant, request: Request) -> Trial:
         known = self.pins.get(request.model)
         request.recipe = _with(request.recipe, self.shared | (known or {}))
         if known is not None and self.same_data:
-            prepared = _planned_again(self.made[request.model], request)
+            planned = _planned_again(self.made[request.model], request)
         else:
             whole = request if known is None else replace(request, minutes=None, epochs=None, steps=1)
             whole.started = time.perf_counter()
-            prepared, _, _ = prepare_task(whole, self._listen)
+            planned = Experiment.plan(whole, self._listen)
         if known is None:
-            self._decide(prepared, request)
+            self._decide(planned, request)
             request.recipe = _with(request.recipe, self.shared | self.pins[request.model])
-        facts, config = prepared.describe(), prepared.config
-        return Order(
+        facts, config = planned.describe(), planned.config
+        return Trial(
             name=variant.name,
             settings=variant.settings,
             request=plain(request),
             parameters=facts["parameters"],
-            flops=facts["flops"] if config.training.freeze is None else None,
+            flops=facts["flops"],
             memory=facts["memory"],
             fingerprint=config.data.fingerprint,
-            tokenizer="" if prepared.tokenizer is None else digest(prepared.tokenizer.to_json().encode()),
+            tokenizer="" if planned.tokenizer is None else digest(planned.tokenizer.to_json().encode()),
         )
 
     def _listen(self, event: dict[str, Any]) -> None:
@@ -128,9 +127,9 @@ class _Planner:
             return
         self.report(event)
 
-    def _decide(self, prepared: Prepared, request: Request) -> None:
+    def _decide(self, planned: Experiment, request: Request) -> None:
         """Take from the first plan of a model what the others would measure for themselves."""
-        config, vary = prepared.config, self.asked.vary
+        config, vary = planned.config, self.asked.vary
         pins = {} if config.start else _planned_sizes(config.model, request)
         if self.first is None:
             self.first = config
@@ -142,20 +141,20 @@ class _Planner:
             self.learned = config
             self.shared["training.precision"] = config.training.precision
             if not config.training.evaluate_every:
-                self.shared["training.evaluate_every"] = _evaluate_every(prepared)
+                self.shared["training.evaluate_every"] = _evaluate_every(planned)
             if not config.training.minutes and config.training.steps > WORTH_TIMING:
-                self.seconds = prepared.seconds_per_step() * config.training.steps
+                self.seconds = planned.seconds_per_step() * config.training.steps
         self.pins[request.model] = {key: value for key, value in pins.items() if key not in vary}
-        self.made[request.model] = prepared
+        self.made[request.model] = planned
 
 
-def _planned_again(prepared: Prepared, request: Request) -> Prepared:
+def _planned_again(planned: Experiment, request: Request) -> Experiment:
     """The plan for another variant of the same model on the same data: nothing is read or measured again."""
-    config = prepared.config
+    config = planned.config
     model = request.apply("model", _usual(config.model, request))
     training = request.training_config(config.training)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
-    other: Any = prepared
+    other: Any = planned
     return replace(other, config=config.override({"model": model, "training": training}))
 
 
@@ -163,7 +162,7 @@ def _usual(model: ModelConfig, request: Request) -> ModelConfig:
     """The family's defaults or the named size, for the same data."""
     _, fields = preset(request.model or model.kind)
     needed = {name: getattr(model, name) for name in OWN if hasattr(model, name)}
-    return ModelConfig.pick({"kind": model.kind, **fields, **needed})
+    return ModelConfig.from_config({"kind": model.kind, **fields, **needed})
 
 
 def _with(recipe: Recipe, pins: Mapping[str, Any]) -> Recipe:
@@ -190,18 +189,18 @@ def _flat(table: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
     return rows
 
 
-def _evaluate_every(prepared: Prepared) -> int:
+def _evaluate_every(planned: Experiment) -> int:
     """Often enough for a curve, or only at the end (0) where more would take too much of the time.
 
     A token that is judged costs a third of one that is learned from.
     """
-    training = prepared.config.training
-    learned = training.steps * training.batch * prepared.length
-    count = min(EVALUATIONS, int(SHARE * learned / max(1, prepared.judged_tokens / 3)))
+    training = planned.config.training
+    learned = training.steps * training.batch * planned.length
+    count = min(EVALUATIONS, int(SHARE * learned / max(1, planned.judged_tokens / 3)))
     return math.ceil(training.steps / count) if count > 1 else 0
 
 
-def _check_same(orders: Sequence[Order], asked: Asked) -> None:
+def _check_same(orders: Sequence[Trial], asked: TrialSpec) -> None:
     """One text or table for all, and one tokenizer, unless that is what varies."""
     planned = [order for order in orders if not order.reason]
     if any(order.fingerprint != planned[0].fingerprint for order in planned):
@@ -215,7 +214,7 @@ def _check_same(orders: Sequence[Order], asked: Asked) -> None:
             f"{planned[0].name} and {other.name} need different special tokens: their losses are not of the same text",
             expected="models that can share a tokenizer",
         )
-    if planned[0].request["task"] not in COMPARABLE:
+    if not find_task(planned[0].request["task"]).judged_by_text:
         raise ConfigError(
             f"{varies[0]} for {planned[0].request['task']}: a loss for other tokens is another measure",
             expected="one tokenizer for all",

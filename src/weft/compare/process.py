@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from weft.compare.child import FINISHED, STOPPED
-from weft.compare.orders import Order
-from weft.tasks.job import Report
+from weft.compare.trials import Trial
+from weft.tasks.recording import Report
 
 WINDOWS_APART = 0x200  # CREATE_NEW_PROCESS_GROUP
 
 
-def run_in_child(order: Order, out: Path, report: Report) -> str:
+def run_in_child(order: Trial, out: Path, report: Report) -> str:
     """Train a variant in a process of its own; returns why that failed, or nothing.
 
     Ctrl-C reaches this process alone: the child is asked to save and stop, and KeyboardInterrupt is raised when it has.

@@ -10,11 +10,12 @@ from typing import Any
 from weft.checkpoints.files import read_lines
 from weft.checkpoints.status import run_status
 from weft.compare.child import read_outcome
-from weft.compare.orders import Order
+from weft.compare.trials import Trial
 
 Row = dict[str, Any]
 METRICS = {  # what decides, the first that was measured; whether more is better
     "bleu": True,
+    "f1": True,
     "accuracy": True,
     "micro_f1": True,
     "macro_f1": True,
@@ -25,7 +26,7 @@ METRICS = {  # what decides, the first that was measured; whether more is better
 }
 
 
-def row_of(order: Order, out: Path, reason: str = "") -> Row:
+def row_of(order: Trial, out: Path, reason: str = "") -> Row:
     """Name, settings, how it stands, what it cost and how good it is."""
     found = read_outcome(out)
     done, found_reason = found.pop("done", False), found.pop("reason", "")

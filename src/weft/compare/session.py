@@ -16,12 +16,12 @@ from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_json, write_json, write_text
 from weft.compare.child import read_outcome
 from weft.compare.comparison import Comparison
-from weft.compare.orders import Asked, Order, Plan
 from weft.compare.planning import make_plan
 from weft.compare.process import run_in_child
 from weft.compare.rows import row_of
+from weft.compare.trials import Plan, Trial, TrialSpec
 from weft.errors import ConfigError, DataError
-from weft.tasks.job import Report
+from weft.tasks.recording import Report
 from weft.tasks.sources import short_name
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Session:
         self.reasons: dict[str, str] = {}
 
     @classmethod
-    def new(cls, asked: Asked, out: str | None, report: Report) -> Session:
+    def new(cls, asked: TrialSpec, out: str | None, report: Report) -> Session:
         """Check and plan everything; nothing is written before `run`."""
         path = Path(out) if out else RunDirectory.next_free(Path("runs"), f"compare-{_name(asked)}")
         if (path / PLAN).is_file():
@@ -58,15 +58,15 @@ class Session:
         if not isinstance(raw, dict) or raw.pop("format", None) != FORMAT:
             raise DataError(f"{path / PLAN} was written by another version of Weft", advice="use that one")
         try:
-            return cls(path, Plan(**raw | {"orders": [Order(**order) for order in raw["orders"]]}))
+            return cls(path, Plan(**raw | {"orders": [Trial(**order) for order in raw["orders"]]}))
         except (KeyError, TypeError) as error:
             raise DataError(f"{path / PLAN} is damaged: {error}", advice="compare anew") from None
 
-    def folder(self, order: Order) -> Path:
+    def folder(self, order: Trial) -> Path:
         """The run of a variant."""
         return self.path / order.name
 
-    def is_kept(self, order: Order) -> bool:
+    def is_kept(self, order: Trial) -> bool:
         """Whether there is nothing left to do."""
         return bool(order.reason) or read_outcome(self.folder(order)).get("done") is True
 
@@ -86,7 +86,7 @@ class Session:
                 result = self._write_result()
         return result
 
-    def _run_one(self, number: int, order: Order, report: Report) -> None:
+    def _run_one(self, number: int, order: Trial, report: Report) -> None:
         kept = self.is_kept(order)
         about = {"name": order.name, "number": number, "count": len(self.plan.orders), "kept": kept}
         report({"event": "variant", **about, "reason": order.reason})
@@ -111,14 +111,14 @@ class Session:
         return result
 
     def draw(self, result: Comparison) -> list[Path]:
-        """The page and the picture; a picture needs matplotlib, and is left out without it."""
+        """The page and the chart; a chart needs matplotlib, and is left out without it."""
+        from weft.compare.figure import write_chart
         from weft.compare.page import page
-        from weft.compare.picture import write_picture
 
         write_text(self.path / "compare.html", page(result))
         made = [self.path / "compare.html"]
         try:
-            write_picture(result, self.path / "compare.png")
+            write_chart(result, self.path / "compare.png")
         except ImportError:
             log.info("no compare.png: matplotlib is not installed")
         else:
@@ -126,7 +126,7 @@ class Session:
         return made
 
 
-def _name(asked: Asked) -> str:
+def _name(asked: TrialSpec) -> str:
     if not asked.data:
         if asked.config is None:
             raise ConfigError(

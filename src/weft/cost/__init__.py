@@ -1,18 +1,9 @@
-"""What a model will cost before it is trained: parameters, operations, memory."""
+"""What a model will cost before it is trained: parameters, operations, memory, seconds."""
 
-from weft.cost.bag_of_words import bag_of_words_cost
-from weft.cost.language_model import Cost, cost_of
-from weft.cost.picture_model import picture_cost
-from weft.cost.recurrent import recurrent_cost
-from weft.cost.recurrent_pairs import recurrent_pair_cost
-from weft.cost.word_vectors import word_vector_cost
+from weft.cost.engine import Cost, cost_of
+from weft.cost.estimate import MemoryEstimate
+from weft.cost.flops import Operations
+from weft.cost.learning import Learning
+from weft.cost.seconds import Clock
 
-__all__ = [
-    "Cost",
-    "bag_of_words_cost",
-    "cost_of",
-    "picture_cost",
-    "recurrent_cost",
-    "recurrent_pair_cost",
-    "word_vector_cost",
-]
+__all__ = ["Clock", "Cost", "Learning", "MemoryEstimate", "Operations", "cost_of"]

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from weft.cost.flops import Walk, walk
+from weft.cost.flops import OperationCount, walk
 from weft.cost.learning import PLAIN, Learning
-from weft.cost.parts import parameters_by_part
 from weft.errors import WeftError
 from weft.models import ModelConfig
 
@@ -76,12 +75,12 @@ class Variation:
         found = self._walk()
         total = found.total.total
         width = getattr(self.config, "width", 0) or 0
-        count = sum(parameters_by_part(self.config.skeleton()).values())
+        count = sum(p.numel() for p in self.config.skeleton().parameters())
         share = found.of("attention scores") / total if total else 0.0
         memory, seconds = (None, None) if price is None else price(self.config, self.length)
         return Point(self.length, int(width), count, total, share, memory, seconds)
 
-    def _walk(self) -> Walk:
+    def _walk(self) -> OperationCount:
         return walk(self.config, batch=self.batch, length=self.length, learning=self.learning)
 
 
@@ -130,7 +129,7 @@ def crossing(config: ModelConfig, *, length: int, learning: Learning = PLAIN) ->
     return Crossing(_meets(near, far, length, "attention maps"), _meets(near, far, length, ""))
 
 
-def _meets(near: Walk, far: Walk, length: int, maps: str) -> int | None:
+def _meets(near: OperationCount, far: OperationCount, length: int, maps: str) -> int | None:
     shares = []
     for found in (near, far):
         scores = found.of("attention scores")

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from torch import nn
 
 from weft.blocks import Attention
-from weft.blocks.attention.kernel import KernelLookup
-from weft.blocks.attention.pattern import PatternLookup
-from weft.cost.language_model import cost_of
+from weft.blocks.attention.kernel import KernelAttention
+from weft.blocks.attention.pattern import PatternAttention
+from weft.blocks.attentive import AttentiveGRU
 from weft.cost.learning import PLAIN, Learning
 from weft.cost.seconds import Clock, size_of
-from weft.cost.trace import trace
-from weft.models import (
-    LanguageConfig,
-    LSTMConfig,
-    ModelConfig,
-    PairModelConfig,
-    RecurrentConfig,
-    Seq2SeqConfig,
-    Word2VecConfig,
-)
+from weft.cost.trace import Trace, trace
+from weft.models import ModelConfig
 
 HEAP = 0.4  # what the C library holds besides what is in use: gaps that nothing fits into
-SHORT = (16, 48)  # tokens of texts on which a model that goes token by token is traced: what it needs is a line
+SHORT = (16, 32, 48)  # tokens of texts on which a model that goes token by token is traced
+TIMED = (16, 48)  # and measured: farther from each other, as a measurement is never exact
 LARGE = 2e10  # multiplications that may be measured; of larger steps, a part of the batch is
 FLOAT = 4
+IN_PLACE = 16  # bytes for each token that a loop of its own reads
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryEstimate:
     """Bytes of a training step at its peak.
 
     activations   what backward keeps of forward
@@ -53,25 +48,35 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations + self.working + self.process
 
 
-def memory_of(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN, process: int = 0) -> Memory:
+def memory_of(
+    config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN, process: int = 0
+) -> MemoryEstimate:
     """Bytes of a step, from the trace of one; of a batch in parts, slopes of the first are there while the second is
     worked on."""
     if not config.learned_in_steps:
-        return Memory(0, 0, 0, 0, 0, process)
-    if isinstance(config, Word2VecConfig):  # weights change in place, in a loop of its own; a checkpoint copies them
-        weights = FLOAT * 2 * config.vocab_size * config.width
-        return Memory(weights, 0, 0, 0, cost_of(config, batch=batch, length=length).memory - weights, process)
-    names = ("weights", "gradients", "optimizer", "activations", "peak")
+        return MemoryEstimate(0, 0, 0, 0, 0, process)
+    if config.learned_in_place:  # a checkpoint copies the weights; of a token, its number and place are held
+        weights = FLOAT * sum(p.numel() for p in config.skeleton().parameters())
+        return MemoryEstimate(weights, 0, 0, 0, weights + IN_PLACE * batch * length, process)
+    names = ("weights", "gradients", "optimizer", "activations", "backward", "moved")
 
     def found(at: int) -> list[float]:
         part = learning.part(batch)
         traced = trace(config, batch=part, length=at, learning=learning, parts=1 if part == batch else 2)
         return [float(getattr(traced, name)) for name in names]
 
-    weights, gradients, optimizer, activations, peak = (int(n) for n in _at_length(config, length, found))
-    used = (1 + HEAP) * peak
-    working = max(0, int(used) - weights - gradients - optimizer - activations)
-    return Memory(weights, gradients, optimizer, activations, working, process, table_bytes(config, length))
+    told = dict(zip(names, (int(n) for n in _at_length(config, length, found, SHORT)), strict=True))
+    needed = Trace(**told)  # type: ignore[arg-type]
+    working = max(0, int((1 + HEAP) * needed.peak) - sum(told[name] for name in names[:4]))
+    return MemoryEstimate(
+        needed.weights,
+        needed.gradients,
+        needed.optimizer,
+        needed.activations,
+        working,
+        process,
+        table_bytes(config, length),
+    )
 
 
 def fitting_batch(
@@ -91,7 +96,7 @@ def fitting_batch(
 
 def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, learning: Learning) -> dict[str, float]:
     """Seconds of a step by part, predicted from operations that are measured one by one."""
-    if not config.learned_in_steps or isinstance(config, Word2VecConfig):
+    if not config.learned_in_steps or config.learned_in_place:
         return {}
     names: list[str] = []
 
@@ -100,7 +105,7 @@ def seconds_of(config: ModelConfig, clock: Clock, *, batch: int, length: int, le
         names.extend(part for part in parts if part not in names)
         return [parts.get(name, 0.0) for name in names]
 
-    times = _at_length(config, length, found)
+    times = _at_length(config, length, found, TIMED)
     return dict(sorted(zip(names, (max(0.0, t) for t in times), strict=True), key=lambda item: -item[1]))
 
 
@@ -131,26 +136,34 @@ def _seconds_of_parts(
     return clock.of(part, lambda place: size_of(pairs[place][0][1]) / size_of(pairs[place][1][1]))
 
 
-def _goes_by_token(config: ModelConfig) -> bool:
-    """Whether torch's kernels take one token after the other, each a few operations."""
-    return isinstance(config, RecurrentConfig | Seq2SeqConfig) and not isinstance(config, LSTMConfig)
+def _loops(config: ModelConfig) -> int:
+    """Whether torch's kernels take one token after the other, each a few operations, and if so which power of the
+    length a step's cost grows with: 1, or 2 if each token also looks at all of a memory; 0: there is no such loop."""
+    blocks = [type(block) for block in config.skeleton().modules()]
+    if AttentiveGRU in blocks:
+        return 2
+    return 1 if nn.GRU in blocks or nn.RNN in blocks else 0  # torch has a fused kernel for LSTM
 
 
-def _at_length(config: ModelConfig, length: int, found: Callable[[int], list[float]]) -> Sequence[float]:
-    """What `found` tells at this length; of a long loop, continued from short texts by a line."""
-    if not _goes_by_token(config) or length <= SHORT[-1]:
+def _at_length(
+    config: ModelConfig, length: int, found: Callable[[int], list[float]], short: Sequence[int]
+) -> Sequence[float]:
+    """What `found` tells at this length; of a long loop, continued from `short` texts: numbers that grow with the first
+    or second power of the length are known from two or three lengths (Lagrange)."""
+    power = _loops(config)
+    short = short[: power + 1]
+    if not power or power >= len(short) or length <= short[-1]:
         return found(length)
-    short, longer = SHORT
-    first, second = found(short), found(longer)
-    share = (length - short) / (longer - short)
-    return [one + share * (other - one) for one, other in zip(first, second, strict=True)]
+    shares = [math.prod((length - other) / (at - other) for other in short if other != at) for at in short]
+    known = [found(at) for at in short]
+    return [sum(share * one for share, one in zip(shares, same, strict=True)) for same in zip(*known, strict=True)]
 
 
 def table_bytes(config: ModelConfig, length: int) -> int:
     """Keys and values that are kept while one text of this length is written; of a pair, those of its source too."""
-    if not isinstance(config, LanguageConfig | PairModelConfig) or not config.learned_in_steps:
-        return 0
     model, total = config.skeleton(), 0
+    if not hasattr(model, "new_caches") or not config.learned_in_steps:
+        return 0
     for name, block in model.named_modules():
         if isinstance(block, Attention) and not name.startswith("encoder."):
             total += FLOAT * _kept(block, length)
@@ -161,9 +174,9 @@ def table_bytes(config: ModelConfig, length: int) -> int:
 
 def _kept(block: Attention, length: int) -> int:
     keys, values = block.key.out_features, block.value.out_features
-    if isinstance(block.lookup, KernelLookup):  # one sum, however long the text
-        features = len(getattr(block.lookup, "directions", ())) or keys // block.kv_heads
+    if isinstance(block.core, KernelAttention):  # one sum, however long the text
+        features = len(getattr(block.core, "directions", ())) or keys // block.kv_heads
         return block.kv_heads * features * (values // block.kv_heads + 1)
-    if isinstance(block.lookup, PatternLookup):
-        length = min(length, block.lookup.pattern.reach() or length)
+    if isinstance(block.core, PatternAttention):
+        length = min(length, block.core.pattern.reach() or length)
     return length * (keys + values)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import nn
+from weft.models.base import Model
 
-Update = Callable[[nn.Module], Callable[[], None]]
+Update = Callable[[Model], Callable[[], None]]
 """What makes of a model the rule that moves its weights."""
 
 
@@ -22,7 +22,7 @@ class Learning:
     """
 
     update: Update | None = None
-    freeze: Callable[[nn.Module], None] | None = None
+    freeze: Callable[[Model], None] | None = None
     micro_batch: int | None = None
     bf16: bool = False
 
@@ -30,7 +30,7 @@ class Learning:
         """How much of a batch is in memory at once."""
         return min(batch, self.micro_batch or batch)
 
-    def ready(self, model: nn.Module) -> nn.Module:
+    def ready(self, model: Model) -> Model:
         """The model as it learns."""
         if self.freeze is not None:
             self.freeze(model)

@@ -1,50 +1,25 @@
-"""Which part of a model a weight belongs to, by where it stands: the same words for every family."""
+"""Which part of a model a weight belongs to: the same words for every family, from the roles that blocks and families
+say (`blocks/roles.py`)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from weft.blocks.attentive import AttentiveGRU
-
-HEADS = ("head", "masked", "classes", "pairs", "pooler", "readout", "output")
-NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d)
+from weft.blocks.roles import module_roles, weight_roles
 
 
-def part_of(name: str, module: nn.Module) -> str:
-    """The part that a module of this name (`layers.3.attention.query`) is, or belongs to."""
-    words = [word for word in name.split(".") if not word.isdigit()]
-    if isinstance(module, NORMS) or any(word.endswith("norm") for word in words):
-        return "norms"
-    if any(word in ("attention", "cross_attention") for word in words):
-        across = "cross-attention" if "cross_attention" in words else "attention"
-        return f"{across} scores" if "lookup" in words else f"{across} maps"
-    if "feed_forward" in words:
-        return "feed-forward"
-    if any(re.fullmatch(r"(.*_)?positions?", word) for word in words):
-        return "positions"
-    if words and words[0] in HEADS:
-        return "head"
-    if isinstance(module, nn.Conv1d | nn.Conv2d):
-        return "convolutions"
-    if isinstance(module, nn.Embedding):
-        return "segments" if words[-1] == "segments" else "token table"
-    if isinstance(module, nn.RNNBase | AttentiveGRU) or words[-1:] in (["input"], ["context"], ["state"], ["first"]):
-        return "recurrent gates"
-    return "rest"
+def parts_of_modules(model: nn.Module) -> dict[str, str]:
+    """The part that each module is, or belongs to, by its name; "rest" is what leads from part to part."""
+    return {name: "rest" if role is None else role.part for name, role in module_roles(model).items()}
 
 
 def weights_by_part(model: nn.Module) -> Iterator[tuple[str, str, Tensor]]:
     """Each weight once, with its part and name; one that two parts share belongs to the first."""
-    modules = dict(model.named_modules())
+    roles = weight_roles(model)
     for name, p in model.named_parameters():
-        owner, _, last = name.rpartition(".")
-        part = part_of(owner, modules[owner])
-        if part == "rest" and last in ("positions", "position"):
-            part = "positions"
-        yield part, name, p
+        yield roles[name].part, name, p
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:

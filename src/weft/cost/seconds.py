@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
+from weft.cost.flops import with_numbers
 from weft.cost.learning import Learning, Update
-from weft.cost.step import step_loss
-from weft.cost.trace import Blank, Operation, Trace, trace, with_numbers
-from weft.models import GPTConfig
+from weft.cost.trace import Blank, Operation, Trace, trace
+from weft.models.presets import tiny_model
 
 PATIENCE = 0.05  # seconds after which an operation need not be repeated,
 FEW, LONG = 3, 0.5  # once it was done a few times, or took this long: another process may come in between
@@ -63,14 +63,14 @@ class Clock:
     @classmethod
     def calibrated(cls, update: Update) -> Clock:
         """One that knows what a call costs: a tiny model's steps take longer than their work does."""
-        clock, config = cls(), GPTConfig(vocab_size=32, width=32, depth=2, max_length=16)
+        clock, config = cls(), tiny_model()
         found = trace(config, batch=1, length=16, learning=Learning(update))
         work = sum(clock.of(found).values())
-        model = config.build().train()
+        model: Any = config.build().train()
         move = update(model)
 
         def step() -> None:
-            step_loss(config, model, with_numbers, 1, 16).backward()  # type: ignore[no-untyped-call]
+            model.example_loss(1, 16, with_numbers).backward()
             move()
             model.zero_grad()
 

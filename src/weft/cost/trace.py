@@ -12,7 +12,7 @@ import functools
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from weft.cost.flops import NoNumbers, with_numbers
 from weft.cost.learning import PLAIN, Learning
-from weft.cost.parts import part_of
-from weft.cost.step import step_loss
-from weft.models import BagOfWordsConfig, ModelConfig
+from weft.cost.parts import parts_of_modules
+from weft.models import ModelConfig
+from weft.models.base import Model
 
 WORKSPACE = 16  # numbers for each state of a fused LSTM
 
@@ -88,30 +89,26 @@ class Trace:
         return max(self.backward + self.optimizer, self.moved)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=16)
 def trace(config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN, parts: int = 1) -> Trace:
     """Write down a step on `batch` texts of `length` tokens, or on several such parts of a batch one after the other;
     then the weights are moved, if `learning` says how."""
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    real = isinstance(config, BagOfWordsConfig)  # how many words it sees depends on which they are
-    if real:
-        model, make = config.build(), with_numbers
-    else:
-        with mode:
-            model = _fake(config.skeleton())
+    mode: Any = nullcontext() if config.needs_numbers else FakeTensorMode(allow_non_fake_inputs=True)
+    with mode:
+        model: Any = config.build() if config.needs_numbers else _fake(config.skeleton())
 
-        def make(shape: tuple[int, ...], below: int) -> Tensor:
-            with mode:
-                return with_numbers(shape, below)
+    def make(shape: tuple[int, ...], below: int) -> Tensor:
+        with mode:
+            return with_numbers(shape, below)
 
     learning.ready(model)
     found = Trace(weights=_bytes([*model.parameters(), *model.buffers()]))
     recorder = _Recorder(found, model)
-    with recorder.following(), recorder:
+    with recorder.following(), recorder, NoNumbers():
         for _ in range(parts):
             before = recorder.held
             with torch.autocast("cpu", torch.bfloat16, enabled=learning.bf16):
-                loss = step_loss(config, model, make, batch, length)
+                loss = model.example_loss(batch, length, make)
             found.activations = recorder.held - before
             torch.autograd.backward(loss)
             del loss
@@ -126,7 +123,7 @@ def trace(config: ModelConfig, *, batch: int, length: int, learning: Learning = 
     return found
 
 
-def _fake(model: nn.Module) -> nn.Module:
+def _fake(model: Model) -> Model:
     """The skeleton with tensors of the kind that the mode around makes; tied weights stay tied."""
     made: dict[int, Tensor] = {}
     for block in model.modules():
@@ -139,10 +136,6 @@ def _fake(model: nn.Module) -> nn.Module:
         if isinstance(block, nn.RNNBase):
             block._flat_weights = [getattr(block, name) for name in block._flat_weights_names]
     return model
-
-
-def with_numbers(shape: tuple[int, ...], below: int) -> Tensor:
-    return torch.randint(below, shape) if below else torch.randn(shape)
 
 
 def _bytes(tensors: Sequence[Tensor]) -> int:
@@ -174,9 +167,9 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             parts.pop()
             self._at(parts[-1] if parts else "")
 
-        hooks = []
+        hooks, own = [], parts_of_modules(self.model)
         for name, block in self.model.named_modules():
-            part = part_of(name, block)
+            part = own[name]
             hooks.append(block.register_forward_pre_hook(functools.partial(enter, "" if part == "rest" else part)))
             hooks.append(block.register_forward_hook(leave))
         yield

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from weft.data.examples import read_examples as read_examples
     from weft.data.labelled_pairs import LabelledPairs as LabelledPairs
     from weft.data.labels import Labels as Labels
-    from weft.data.lanes import Lanes as Lanes
-    from weft.data.lanes import Stretches as Stretches
     from weft.data.marks import Marks as Marks
     from weft.data.masking import Masking as Masking
     from weft.data.order import Shuffle as Shuffle
@@ -39,10 +37,12 @@ if TYPE_CHECKING:
     from weft.data.split import class_weights as class_weights
     from weft.data.split import grouped_split as grouped_split
     from weft.data.split import stratified_split as stratified_split
+    from weft.data.streams import ContiguousStreams as ContiguousStreams
+    from weft.data.streams import StreamSegments as StreamSegments
     from weft.data.table_check import TableCheck as TableCheck
     from weft.data.table_check import compare_tables as compare_tables
-    from weft.data.tables import Row as Row
     from weft.data.tables import Table as Table
+    from weft.data.tables import TableRow as TableRow
     from weft.data.tables import read_table as read_table
     from weft.data.token_file import TokenFile as TokenFile
     from weft.data.token_file import tokenise as tokenise
@@ -55,13 +55,13 @@ _HOME = {
     "Examples": "examples",
     "LabelledPairs": "labelled_pairs",
     "Labels": "labels",
-    "Lanes": "lanes",
+    "ContiguousStreams": "streams",
     "Marks": "marks",
     "Masking": "masking",
     "Pairs": "parallel",
     "PretrainingRow": "pretraining",
     "PretrainingSamples": "pretraining",
-    "Row": "tables",
+    "TableRow": "tables",
     "Sentences": "sentences",
     "Shuffle": "order",
     "Sides": "sides",
@@ -69,7 +69,7 @@ _HOME = {
     "SpanRow": "spans",
     "SpanSamples": "spans",
     "Spans": "spans",
-    "Stretches": "lanes",
+    "StreamSegments": "streams",
     "Sweep": "windows",
     "Table": "tables",
     "TableCheck": "table_check",
@@ -93,16 +93,15 @@ _HOME = {
 __all__ = [
     "ByLength",
     "Columns",
+    "ContiguousStreams",
     "Examples",
     "LabelledPairs",
     "Labels",
-    "Lanes",
     "Marks",
     "Masking",
     "Pairs",
     "PretrainingRow",
     "PretrainingSamples",
-    "Row",
     "Sentences",
     "Shuffle",
     "Sides",
@@ -110,10 +109,11 @@ __all__ = [
     "SpanRow",
     "SpanSamples",
     "Spans",
-    "Stretches",
+    "StreamSegments",
     "Sweep",
     "Table",
     "TableCheck",
+    "TableRow",
     "TokenFile",
     "Windows",
     "class_weights",

@@ -1,4 +1,4 @@
-"""Which changes a picture gets when it is learned from: a pure function of the seed and the sample's number.
+"""Which changes an image gets when it is learned from: a pure function of the seed and the sample's number.
 
 So a resumed run shows what the uninterrupted one would have shown, whatever process asks, in whatever order.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.config import Amount, Config, Share
-from weft.data.chance import Chance, unit
+from weft.data.keyed_draws import KeyedDraws, unit
 from weft.errors import ConfigError
 from weft.images.changes import Movement, blended, erased, moved, pasted, recoloured
 
@@ -22,17 +22,17 @@ DRAWS = 16  # numbers for each sample
 
 
 class AugmentConfig(Config):
-    """How far pictures are changed at most; 0 is not at all.
+    """How far images are changed at most; 0 is not at all.
 
-    strength    share of all of these but `mirror` that is used; "auto": the more, the more often a picture is seen
+    strength    share of all of these but `mirror` that is used; "auto": the more, the more often an image is seen
                 (`strength_for`)
-    shift       moved, as a share of the picture           turn      turned, in degrees
+    shift       moved, as a share of the image           turn      turned, in degrees
     zoom        larger or smaller by this share            shear     slanted
-    mirror      share of the pictures that are mirrored (left and right); "auto": half of them, if mirrored pictures are
+    mirror      share of the images that are mirrored (left and right); "auto": half of them, if mirrored images are
                 still like their class (`mirrors_well`)
-    colour      contrast and brightness                    erase     share of the pictures with a piece missing
-    mixup       share of the pictures that are blended with another one, label and all
-    cutmix      share of the pictures into which a piece of another is pasted
+    colour      contrast and brightness                    erase     share of the images with a piece missing
+    mixup       share of the images that are blended with another one, label and all
+    cutmix      share of the images into which a piece of another is pasted
     """
 
     strength: Share | Literal["auto"] = "auto"
@@ -62,7 +62,7 @@ class Augmentation:
     """Changes batches of samples by their numbers."""
 
     def __init__(self, config: AugmentConfig, seed: int) -> None:
-        self.config, self.chance = config, Chance(seed)
+        self.config, self.chance = config, KeyedDraws(seed)
 
     def __repr__(self) -> str:
         return f"Augmentation(seed={self.chance.seed})"
@@ -70,11 +70,11 @@ class Augmentation:
     def _draws(self, numbers: NDArray[np.integer], purpose: str) -> Tensor:
         """(DRAWS, N) numbers in [0, 1)."""
         drawn = self.chance.of(numbers, purpose)[:, None]
-        return torch.from_numpy(unit(Chance.at(drawn, np.arange(DRAWS)[None, :])).astype(np.float32)).t()
+        return torch.from_numpy(unit(KeyedDraws.at(drawn, np.arange(DRAWS)[None, :])).astype(np.float32)).t()
 
     def changed(self, pixels: Tensor, numbers: NDArray[np.integer]) -> Tensor:
-        """Each picture by itself."""
-        config, u = self.config, self._draws(numbers, "picture")
+        """Each image by itself."""
+        config, u = self.config, self._draws(numbers, "picture")  # the key of these draws: another word draws otherwise
         assert not isinstance(config.mirror, str) and not isinstance(config.strength, str), "a plan has decided this"
         both = 2 * u - 1  # from −1 to 1
         on = config.strength
@@ -99,7 +99,7 @@ class Augmentation:
     def mixed(
         self, pixels: Tensor, labels: Tensor, others: Tensor, other_labels: Tensor, numbers: NDArray[np.integer]
     ) -> tuple[Tensor, Tensor]:
-        """Pictures with parts of others, and labels (N, classes) with the same shares of theirs."""
+        """Images with parts of others, and labels (N, classes) with the same shares of theirs."""
         config, u = self.config, self._draws(numbers, "mix")
         assert not isinstance(config.strength, str), "a plan has decided this"
         blends, pastes = u[0] < config.strength * config.mixup, u[0] >= 1 - config.strength * config.cutmix
@@ -116,20 +116,20 @@ def partners(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.asarray(numbers, dtype=np.int64) ^ 1
 
 
-OFTEN = 40  # readings of the pictures from which on they are changed as far as they may be
+OFTEN = 40  # readings of the images from which on they are changed as far as they may be
 
 
 def strength_for(epochs: float) -> float:
-    """A picture that is seen a few times need not be changed; one that is seen often would be learned by heart."""
+    """An image that is seen a few times need not be changed; one that is seen often would be learned by heart."""
     return round(min(1.0, epochs / OFTEN), 3)
 
 
-KEPT = 0.7  # of the pictures that are like their own class, how many must be so mirrored; clothes 0.85, digits 0.39
-ENOUGH = 4000  # pictures to tell it from
+KEPT = 0.7  # of the images that are like their own class, how many must be so mirrored; clothes 0.85, digits 0.39
+ENOUGH = 4000  # images to tell it from
 
 
 def mirrors_well(pixels: NDArray[np.uint8], classes: NDArray[np.integer]) -> bool:
-    """Whether left and right can be exchanged: pictures (N, C, Y, X) are nearest to the mean of their own class about
+    """Whether left and right can be exchanged: images (N, C, Y, X) are nearest to the mean of their own class about
     as often when they are mirrored. Clothes can, digits cannot."""
     chosen = np.linspace(0, len(pixels) - 1, min(len(pixels), ENOUGH)).astype(np.int64)
     seen, truth = pixels[chosen].astype(np.float32), np.asarray(classes)[chosen]
@@ -138,8 +138,8 @@ def mirrors_well(pixels: NDArray[np.uint8], classes: NDArray[np.integer]) -> boo
         return False
     means = np.stack([seen[truth == name].mean(0) for name in names]).reshape(len(names), -1)
 
-    def right(pictures: NDArray[np.float32]) -> float:
-        flat = pictures.reshape(len(pictures), -1)
+    def right(images: NDArray[np.float32]) -> float:
+        flat = images.reshape(len(images), -1)
         nearest = (means**2).sum(1) - 2 * flat @ means.T
         return float((names[nearest.argmin(1)] == truth).mean())
 

@@ -1,6 +1,6 @@
 """Batches of pairs by a budget of tokens: long texts come few at a time, short ones many, and similar ones together.
 
-Which pairs stand in bunch n is a pure function of (seed, n): the lengths decide where the cuts are, once for all
+Which pairs stand in bucket n is a pure function of (seed, n): the lengths decide where the cuts are, once for all
 epochs; which of the pairs with about the same lengths stand where is drawn anew in each.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.chance import Chance, unit
+from weft.data.keyed_draws import KeyedDraws, unit
 from weft.data.order import Shuffle, mixed
 from weft.errors import DataError
 
@@ -32,7 +32,7 @@ class ByTokens:
         self._sorted: dict[int, Ids] = {}
 
     def __repr__(self) -> str:
-        return f"ByTokens({len(self.lengths)} pairs, {self.per_epoch} bunches of {self.tokens} tokens)"
+        return f"ByTokens({len(self.lengths)} pairs, {self.per_epoch} length_buckets of {self.tokens} tokens)"
 
     @property
     def per_epoch(self) -> int:
@@ -40,21 +40,21 @@ class ByTokens:
         return len(self.begins) - 1
 
     def __getitem__(self, number: int) -> Ids:
-        """The pairs of a bunch, of any epoch."""
+        """The pairs of a bucket, of any epoch."""
         epoch, place = divmod(int(number), self.per_epoch)
-        bunch = int(Shuffle(self.per_epoch, mixed(self.seed, 1), epoch)[np.array([place])][0])
-        return self._order(epoch)[self.begins[bunch] : self.begins[bunch + 1]]
+        bucket = int(Shuffle(self.per_epoch, mixed(self.seed, 1), epoch)[np.array([place])][0])
+        return self._order(epoch)[self.begins[bucket] : self.begins[bucket + 1]]
 
     def _order(self, epoch: int) -> Ids:
         """All pairs by the lengths of their sources, and nearly by those of their targets."""
         if epoch not in self._sorted:
-            drawn = Chance(self.seed).of(np.arange(len(self.lengths)), f"pairs of epoch {epoch}")
+            drawn = KeyedDraws(self.seed).of(np.arange(len(self.lengths)), f"pairs of epoch {epoch}")
             self._sorted = {epoch: np.lexsort((self.lengths[:, 1] + BLUR * unit(drawn), self.lengths[:, 0]))}
         return self._sorted[epoch]
 
 
 def _cuts(lengths: Ids, tokens: int) -> Ids:
-    """Where each bunch of sorted pairs begins, and the end."""
+    """Where each bucket of sorted pairs begins, and the end."""
     begins, widest = [0], np.zeros(2, dtype=np.int64)
     for place, pair in enumerate(lengths):
         wider = np.maximum(widest, pair)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.chance import Chance, below, unit
+from weft.data.keyed_draws import KeyedDraws, below, unit
 from weft.data.marks import Marks
 
 MASKED, REPLACED = 0.8, 0.1
@@ -28,7 +28,7 @@ class Masking:
         texts: NDArray[np.int64],
         open_: NDArray[np.bool_],
         numbers: NDArray[np.int64],
-        chance: Chance,
+        chance: KeyedDraws,
         marks: Marks,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Hide tokens in place, and return where and what they were.
@@ -42,7 +42,7 @@ class Masking:
         text = texts[candidates]
         place = candidates - np.searchsorted(texts, np.arange(len(numbers)))[text]
         wanted = self._wanted(np.bincount(text, minlength=len(numbers)), chance.of(numbers, "share"))
-        drawn = Chance.at(chance.of(numbers, "hide")[text], place)
+        drawn = KeyedDraws.at(chance.of(numbers, "hide")[text], place)
         if self.whole_words:
             begins = words[candidates]
             begins[1:] |= (np.diff(candidates) > 1) | (np.diff(text) > 0)
@@ -53,7 +53,7 @@ class Masking:
         places = candidates[chosen]
         targets = tokens[places]
         drawn = chance.of(numbers, "become")[text[chosen]]
-        turn, other = unit(Chance.at(drawn, 2 * place[chosen])), Chance.at(drawn, 2 * place[chosen] + 1)
+        turn, other = unit(KeyedDraws.at(drawn, 2 * place[chosen])), KeyedDraws.at(drawn, 2 * place[chosen] + 1)
         ordinary = np.flatnonzero(marks.ordinary)
         replaced = np.where(turn < MASKED + REPLACED, ordinary[below(other, len(ordinary))], targets)
         tokens[places] = np.where(turn < MASKED, marks.mask, replaced)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.chance import Chance, below
+from weft.data.keyed_draws import KeyedDraws, below
 from weft.data.labelled_pairs import LabelledPairs
 from weft.data.sentences import Sentences
 from weft.data.stretches import Stretches
@@ -87,7 +87,7 @@ def words_reordered(
     which: Flags,
     ids: NDArray[np.integer],
     words: Flags,
-    chance: Chance,
+    chance: KeyedDraws,
     numbers: Places,
 ) -> Places:
     """The texts that lie one after the other in `source`, some of them (`which`) with their words in another order."""
@@ -102,7 +102,7 @@ def words_reordered(
     start = np.flatnonzero(begins)
     length, owner = np.diff(np.append(start, len(old))), text[start]
     place = np.arange(len(start)) - np.searchsorted(owner, owner)
-    drawn = Chance.at(chance.of(numbers, "reorder")[owner], place)
+    drawn = KeyedDraws.at(chance.of(numbers, "reorder")[owner], place)
     order = np.argsort((owner.astype(np.uint64) << _TEXT) | (drawn >> _KEY), kind="stable")
     new = old[ramp(start[order], length[order])]
     differ = np.bincount(text, weights=ids[new] != ids[old], minlength=len(sizes))
@@ -117,7 +117,7 @@ def words_reordered(
 class StretchPairs:
     """Pairs of stretches of the text."""
 
-    def __init__(self, stretches: Stretches, room: int, chance: Chance) -> None:
+    def __init__(self, stretches: Stretches, room: int, chance: KeyedDraws) -> None:
         self.stretches, self.room, self.chance = stretches, room, chance
         first, end = stretches.of_document()
         count, total = end - first, len(stretches)
@@ -184,10 +184,10 @@ class StretchPairs:
         """For each sample a part from elsewhere that could have been a second text; its begin and length."""
         s, total = self.stretches, len(self.stretches)
         turn = np.arange(TRIES)[None]
-        drawn = Chance.at(self.chance.of(numbers, "other")[:, None], turn)
+        drawn = KeyedDraws.at(self.chance.of(numbers, "other")[:, None], turn)
         low, size = self._low[chosen][:, None], self._size[chosen][:, None]
         others = (low + size + below(drawn, total - size)) % total
-        unit = self._middle(others, Chance.at(drawn, turn))
+        unit = self._middle(others, KeyedDraws.at(drawn, turn))
         begin, room = s.units[unit], (self.room - true.first_length)[:, None]
         end = np.searchsorted(s.units, begin + room, "right") - 1
         end = np.minimum(end, s.documents[s.document[others] + 1])
@@ -200,10 +200,12 @@ class StretchPairs:
 class InversionPairs:
     """Sentences with their words in another order, and others that are none."""
 
-    def __init__(self, sentences: Sentences, stretches: Stretches, chance: Chance) -> None:
+    def __init__(self, sentences: Sentences, stretches: Stretches, chance: KeyedDraws) -> None:
         self.stretches, self.chance = stretches, chance
         units, words = stretches.units, sentences.words
-        table = Chance.at(chance.of(np.arange(int(sentences.ids.max()) + 1), "content"), np.zeros(1, dtype=np.int64))
+        table = KeyedDraws.at(
+            chance.of(np.arange(int(sentences.ids.max()) + 1), "content"), np.zeros(1, dtype=np.int64)
+        )
         self._content = np.add.reduceat(table[sentences.ids], units[:-1])  # the same for every order of the tokens
         heads = sentences.ids[words]  # the first token of each word
         word = np.concatenate([[0], np.cumsum(words)])[units]
@@ -237,7 +239,7 @@ class InversionPairs:
         length = self.stretches.units[one + 1] - self.stretches.units[one]
         low, high = np.searchsorted(self._lengths, length), np.searchsorted(self._lengths, length, "right")
         turn = np.arange(TRIES)[None]
-        drawn = Chance.at(self.chance.of(numbers, "another")[:, None], turn)
+        drawn = KeyedDraws.at(self.chance.of(numbers, "another")[:, None], turn)
         alike = low[:, None] + below(drawn, (high - low)[:, None])
         near = np.clip(np.concatenate([high[:, None] + turn, low[:, None] - 1 - turn], 1), 0, len(self._lengths) - 1)
         ranks = np.concatenate([alike, near], 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.chance import Chance
+from weft.data.keyed_draws import KeyedDraws
 from weft.data.labelled_pairs import LabelledPairs
 from weft.data.marks import Marks
 from weft.data.masking import Masking
@@ -95,7 +95,7 @@ class PretrainingSamples:
         self.length, self.seed, self.tasks, self.marks = length, seed, tuple(tasks), marks
         self.masking = (masking or Masking()) if MASKED in tasks else None
         self.kinds = _kinds(tasks)
-        self.chance = Chance(seed)
+        self.chance = KeyedDraws(seed)
         paired = [kind for kind in self.kinds if kind in (NEXT, ORDER, INVERSION)]
         room = length - (2 if self.kinds == (MASKED,) else 3)
         self.stretches = pack(sentences, room, pairs=bool(paired))

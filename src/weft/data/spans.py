@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.chance import Chance, Drawn
+from weft.data.keyed_draws import Drawn, KeyedDraws
 from weft.data.masking import first_by_chance
 from weft.data.order import in_order
 from weft.data.pair_making import ramp
@@ -108,7 +108,7 @@ class Spans:
                 advice="choose shorter stretches, longer spans, a smaller share, or more sentinels",
             )
 
-    def places(self, lengths: Ids, numbers: Ids, chance: Chance) -> tuple[Ids, Flags]:
+    def places(self, lengths: Ids, numbers: Ids, chance: KeyedDraws) -> tuple[Ids, Flags]:
         """Where tokens are hidden in stretches that lie one after the other, and which of these begin a span.
 
         The tokens that are kept are cut into as many parts as the hidden ones, every way to cut them alike, and the
@@ -132,7 +132,7 @@ def _picked(first: Ids, counts: Ids, wanted: Ids, drawn: Drawn) -> Ids:
     """Of the numbers [first, first + count) of each text as many as wanted, by chance, in order."""
     sizes = np.maximum(0, counts)
     text, place = np.repeat(np.arange(len(sizes)), sizes), ramp(np.zeros_like(sizes), sizes)
-    chosen = first_by_chance(text, Chance.at(drawn[text], place), wanted)
+    chosen = first_by_chance(text, KeyedDraws.at(drawn[text], place), wanted)
     return first[text[chosen]] + place[chosen]
 
 
@@ -165,7 +165,7 @@ class SpanRow:
             a, b = a + source, b + target
 
     @classmethod
-    def of(cls, tokens: Ids, lengths: Ids, numbers: Ids, chance: Chance, marks: SpanMarks, spans: Spans) -> SpanRow:
+    def of(cls, tokens: Ids, lengths: Ids, numbers: Ids, chance: KeyedDraws, marks: SpanMarks, spans: Spans) -> SpanRow:
         """Hide spans of stretches that lie one after the other in `tokens`."""
         spans.check_sentinels(lengths, len(marks.sentinels))
         places, begins = spans.places(lengths, numbers, chance)
@@ -193,7 +193,7 @@ def corrupted(
 ) -> tuple[Ids, Ids]:
     """Source and target of one stretch, as the sample with this number."""
     row = np.asarray(tokens, dtype=np.int64)
-    made = SpanRow.of(row, np.array([len(row)]), np.array([number]), Chance(seed), marks, spans or Spans())
+    made = SpanRow.of(row, np.array([len(row)]), np.array([number]), KeyedDraws(seed), marks, spans or Spans())
     return made.source, made.target
 
 
@@ -289,4 +289,4 @@ class SpanSamples:
         if self.marks.edges is not None:
             starts = np.cumsum(sizes) - sizes
             tokens[starts] = self.marks.edges.bare[tokens[starts]]
-        return SpanRow.of(tokens, sizes, numbers, Chance(self.seed), self.marks, self.spans)
+        return SpanRow.of(tokens, sizes, numbers, KeyedDraws(self.seed), self.marks, self.spans)

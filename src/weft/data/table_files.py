@@ -103,7 +103,7 @@ def _pieces(path: Path, encoding: str) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-def _lines(path: Path, encoding: str) -> Iterator[str]:
+def read_lines(path: Path, encoding: str) -> Iterator[str]:
     """The lines of a file, without their newlines; only a newline ends a line."""
     rest, count = "", 0
     for piece in _pieces(path, encoding):
@@ -124,7 +124,7 @@ def read_records(path: Path, encoding: str, form: Format) -> Iterator[Record]:
     """All records of a file in order, also the broken ones; blank lines are none."""
     if form.kind == "array":
         return _array_records(path, encoding)
-    lines = _lines(path, encoding)
+    lines = read_lines(path, encoding)
     if form.kind == "lines":
         return _json_records(lines)
     return _quoted_records(lines, form.delimiter) if form.kind == "csv" else _tab_records(lines)
@@ -257,7 +257,7 @@ def is_table(path: Path) -> bool:
 def find_format(path: Path, encoding: str) -> Format:
     """How a file is written, by the end of its name and by its content."""
     suffix = _suffix(path)
-    start = list(itertools.islice(_lines(path, encoding), 2 * SAMPLE))
+    start = list(itertools.islice(read_lines(path, encoding), 2 * SAMPLE))
     head = next((line.lstrip() for line in start if line.strip()), "")
     if not head:
         raise DataError(f"{path} holds nothing but blank lines", expected="a table with a header and rows")

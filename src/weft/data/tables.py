@@ -26,7 +26,7 @@ TOLERATED = 0.01  # the share of broken rows that is skipped; above, the file is
 NAMED = 3  # broken rows that are named
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """The cells of one row in the order of the columns, and the line of the file where it begins."""
 
     line: int
@@ -40,7 +40,7 @@ class Table:
         self,
         name: str,
         columns: Sequence[str],
-        rows: Callable[[], Iterator[Row]],
+        rows: Callable[[], Iterator[TableRow]],
         count: int,
         *,
         skipped: int = 0,
@@ -60,7 +60,7 @@ class Table:
         lengths = {title: len(cells) for title, cells in lists.items()}
         if not lists or len(set(lengths.values())) != 1:
             raise DataError(f"columns of the lengths {lengths}", expected="at least one column, all of one length")
-        rows = [Row(number, cells) for number, cells in enumerate(zip(*lists.values(), strict=True), 1)]
+        rows = [TableRow(number, cells) for number, cells in enumerate(zip(*lists.values(), strict=True), 1)]
         if not rows:
             raise DataError(f"there are no rows in {name}", expected="at least one")
         return cls(name, list(lists), lambda: iter(rows), len(rows))
@@ -71,7 +71,7 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({self.name!r}, {self._count} rows, columns: {', '.join(self.columns)})"
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TableRow]:
         """All good rows in order; a file is read again, as a stream."""
         return self._rows()
 
@@ -134,7 +134,7 @@ def head_of(path: str | Path, rows: int = 1000) -> Table:
     else:
         columns, headed = _columns(path, _sample(path, encoding, form), None)
     found = [_good_or_bad(record, columns) for record in records[int(headed) :]]
-    kept = [row for row in found if isinstance(row, Row)]
+    kept = [row for row in found if isinstance(row, TableRow)]
     return Table(str(path), columns, lambda: iter(kept), len(kept))
 
 
@@ -216,23 +216,23 @@ def _names_in_objects(path: Path, encoding: str, form: Format) -> tuple[str, ...
 # -- the rows ---------------------------------------------------------------------------------
 
 
-def _good_or_bad(record: Record, columns: tuple[str, ...]) -> Row | str:
+def _good_or_bad(record: Record, columns: tuple[str, ...]) -> TableRow | str:
     """The row that a record is, or what is wrong with it."""
     cells = record.cells
     if cells is None:
         return record.problem
     if isinstance(cells, dict):
-        return Row(record.line, tuple(cells.get(name, "") for name in columns))
+        return TableRow(record.line, tuple(cells.get(name, "") for name in columns))
     if len(cells) != len(columns):
         count = f"{len(cells)} cell{'s' if len(cells) != 1 else ''}"
         return f"has {count} where {len(columns)} belong"
-    return Row(record.line, tuple(cells))
+    return TableRow(record.line, tuple(cells))
 
 
 def _scan(path: Path, encoding: str, form: Format, columns: tuple[str, ...], start: int) -> Table:
     """Look at every row once: count, and judge whether the broken ones can be tolerated."""
 
-    def results() -> Iterator[tuple[Record, Row | str]]:
+    def results() -> Iterator[tuple[Record, TableRow | str]]:
         readable = read_records(path, encoding, form)
         skip = start
         for record in readable:
@@ -241,14 +241,14 @@ def _scan(path: Path, encoding: str, form: Format, columns: tuple[str, ...], sta
                 continue
             yield record, _good_or_bad(record, columns)
 
-    def rows() -> Iterator[Row]:
-        return (result for _, result in results() if isinstance(result, Row))
+    def rows() -> Iterator[TableRow]:
+        return (result for _, result in results() if isinstance(result, TableRow))
 
     good = bad = lines = bad_lines = 0
     named: list[str] = []
     for record, result in results():
         lines += record.span
-        if isinstance(result, Row):
+        if isinstance(result, TableRow):
             good += 1
             continue
         bad += 1

@@ -1,8 +1,8 @@
 """Writing with a model: sampling, searching, streaming, and weights kept in forms that decode fast."""
 
-from weft.generation.context import LanguageModel, Reading, window_start
+from weft.generation.context import Reading, window_start
 from weft.generation.decoding import Decoding, Hypothesis, SearchConfig
-from weft.generation.generate import Piece, Sample, Step, generate, stream
+from weft.generation.generate import Sample, Step, TextChunk, generate, stream
 from weft.generation.packing import Weights, is_worth_packing, packed
 from weft.generation.search import beam_search, greedy, sample
 from weft.generation.settings import GenerationConfig
@@ -11,12 +11,11 @@ __all__ = [
     "Decoding",
     "GenerationConfig",
     "Hypothesis",
-    "LanguageModel",
-    "Piece",
     "Reading",
     "Sample",
     "SearchConfig",
     "Step",
+    "TextChunk",
     "Weights",
     "beam_search",
     "generate",

@@ -15,7 +15,7 @@ from weft.generation.likeliest import likeliest
 
 
 @dataclass
-class Source:
+class FinishedHypotheses:
     """What has been found for one source, best first."""
 
     limit: int
@@ -43,7 +43,9 @@ class Beams:
     scores: Float[Tensor, "M B"]  # log-probabilities; −∞ is none
     tokens: Int[Tensor, "M B length"]
 
-    def __init__(self, decoding: Decoding, sources: Sequence[Source], starts: Tensor, settings: SearchConfig) -> None:
+    def __init__(
+        self, decoding: Decoding, sources: Sequence[FinishedHypotheses], starts: Tensor, settings: SearchConfig
+    ) -> None:
         self.decoding, self.going, self.settings = decoding, list(sources), settings
         self.scores = starts.new_zeros(len(starts), 1, dtype=torch.float32)
         self.tokens = starts.new_zeros(len(starts), 1, 0)

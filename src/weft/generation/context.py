@@ -9,31 +9,12 @@ are the same computation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from weft.blocks import Cache
 from weft.errors import DataError
-
-
-class LanguageModel(Protocol):
-    """What a model must offer to write: a memory of what it read, and the logits after the last token."""
-
-    @property
-    def context(self) -> int | None:
-        """How many tokens it can see at once; None: any number."""
-        ...
-
-    def new_caches(self, capacity: int | None = None) -> list[Cache]: ...
-
-    def next_logits(
-        self, tokens: Int[Tensor, "B T"], *, keep: Bool[Tensor, "B T"] | None = None, caches: Sequence[Cache]
-    ) -> Float[Tensor, "B V"]:
-        """Read these tokens (`keep` marks padding) and say what each row expects after its last one."""
-        ...
+from weft.models import CausalLM
 
 
 def window_start(count: int, context: int | None) -> int:
@@ -52,7 +33,7 @@ class Reading:
 
     logits: Tensor
 
-    def __init__(self, model: LanguageModel, rows: Sequence[Sequence[int]], *, device: torch.device, room: int) -> None:
+    def __init__(self, model: CausalLM, rows: Sequence[Sequence[int]], *, device: torch.device, room: int) -> None:
         if not rows or not all(rows):
             raise DataError("a prompt without any token", expected="at least one token to go on from")
         self.model, self.device, self.room = model, device, room

@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.generation.context import LanguageModel, Reading
+from weft.generation.context import Reading
 from weft.generation.sampling import next_tokens
 from weft.generation.settings import GenerationConfig
 from weft.generation.text_stream import TextStream
+from weft.models import CausalLM
 from weft.text import Tokenizer
 
 BATCH = 16  # texts that are written side by side
@@ -44,7 +45,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextChunk:
     """A piece of text number `index` (prompt by prompt, sample by sample); its last one carries the whole."""
 
     index: int
@@ -77,7 +78,7 @@ class _Row:
 
 def stream(
     model: nn.Module, tokenizer: Tokenizer, prompts: Sequence[str], settings: GenerationConfig = DEFAULTS
-) -> Iterator[Piece]:
+) -> Iterator[TextChunk]:
     """Write on from every prompt, some texts side by side; pieces come as soon as they are certain."""
     each = settings.samples
     at_once = max(1, BATCH // each)
@@ -95,7 +96,7 @@ def generate(
 
 def _side_by_side(
     model: nn.Module, tokenizer: Tokenizer, prompts: Sequence[str], first: int, settings: GenerationConfig
-) -> Iterator[Piece]:
+) -> Iterator[TextChunk]:
     """Texts that grow by one token at a time together; each leaves the batch when it is done."""
     encoded = [prompt_ids(tokenizer, prompt) for prompt in prompts]
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
@@ -106,7 +107,7 @@ def _side_by_side(
     ]
     model.eval()
     with torch.inference_mode():
-        reading = Reading(cast(LanguageModel, model), encoded, device=device, room=settings.max_tokens)
+        reading = Reading(cast(CausalLM, model), encoded, device=device, room=settings.max_tokens)
         reading.select([row for row, _ in numbers])
     while rows:
         with torch.inference_mode():
@@ -120,7 +121,7 @@ def _side_by_side(
             row.sample.text += text
             done = bool(row.sample.ended_by)
             if text or done:
-                yield Piece(row.index, text, row.sample if done else None)
+                yield TextChunk(row.index, text, row.sample if done else None)
         going = [i for i, row in enumerate(rows) if not row.sample.ended_by]
         rows = [rows[i] for i in going]
         if rows:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from weft.blocks import TransformerLayer
 from weft.blocks.attention.base import Mask
 from weft.blocks.attention.heads import Attention
-from weft.blocks.attention.softmax import SoftmaxLookup, inverse_temperature
+from weft.blocks.attention.softmax import SoftmaxAttention, inverse_temperature
 from weft.blocks.cache import Cache, KeyValueCache
 from weft.errors import ConfigError, did_you_mean
 
@@ -52,8 +52,8 @@ def packed(model: nn.Module, weights: Weights = "float32") -> nn.Module:
     for module in quick.modules():
         if isinstance(module, TransformerLayer) and type(module.attention) is Attention:
             module.attention = JoinedAttention(module.attention)
-            if has_loops and type(module.attention.lookup) is SoftmaxLookup:
-                module.attention.lookup = OneQueryLookup(module.attention.lookup)
+            if has_loops and type(module.attention.core) is SoftmaxAttention:
+                module.attention.core = OneQueryAttention(module.attention.core)
     arena = Arena()
     for module in list(quick.modules()):
         for name, child in list(module.named_children()):
@@ -106,7 +106,7 @@ class JoinedAttention(Attention):
         if plain.query.bias is not None:
             biases = torch.cat([map_.bias.detach() for map_ in maps])
             self.joined.bias = nn.Parameter(biases, requires_grad=False)
-        self.output, self.qk, self.lookup = plain.output, plain.qk, plain.lookup
+        self.output, self.qk, self.core = plain.output, plain.qk, plain.core
 
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         assert memory is None, "only self-attention is joined"
@@ -114,10 +114,10 @@ class JoinedAttention(Attention):
         return query, key, value
 
 
-class OneQueryLookup(SoftmaxLookup):
+class OneQueryAttention(SoftmaxAttention):
     """Softmax attention that takes a loop of our own when one query a row sees all that the cache holds."""
 
-    def __init__(self, plain: SoftmaxLookup) -> None:
+    def __init__(self, plain: SoftmaxAttention) -> None:
         super().__init__(beta=plain.beta, dropout=0.0)
 
     def recall(self, query: Tensor, key: Tensor | None, value: Tensor | None, mask: Mask, cache: Cache) -> Tensor:

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.errors import ConfigError, ShapeError, UnsupportedError
-from weft.generation.beams import Beams, Source
+from weft.generation.beams import Beams, FinishedHypotheses
 from weft.generation.decoding import Decoding, Hypothesis, SearchConfig
 from weft.generation.likeliest import likeliest, with_totals
 from weft.generation.sampling import next_tokens
@@ -37,7 +37,7 @@ def beam_search(
 
     If a model leaves nothing to go on with (NaN or −∞ for all tokens), what was written so far is returned.
     """
-    sources = [Source(limit) for limit in _checked(limits, starts)]
+    sources = [FinishedHypotheses(limit) for limit in _checked(limits, starts)]
     with torch.inference_mode():
         beams, tokens = Beams(decoding, sources, starts, settings), starts
         while beams.going:

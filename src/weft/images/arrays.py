@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.images.room import room
+from weft.images.allocate import allocate
 
 Pixels = NDArray[np.uint8]
 CHUNK = 1 << 24  # numbers that are worked on at a time
@@ -17,12 +17,12 @@ COUNTS = (1, 3, 4)  # channels: grey, colour, colour with transparency
 LUMA = (19595, 38470, 7471)  # 65536 × (0.299, 0.587, 0.114), the weights of red, green and blue in a grey (ITU-R 601)
 FORMS = "(N, Y, X), (N, Y, X, channels) or (N, channels, Y, X) with 1, 3 or 4 channels"
 WAYS = ("bilinear", "bicubic")  # of resizing, that torch has as Pillow has them
-LONGEST = 4  # times its width that a picture may be high before its ends are left out: they would be cut off anyway
+LONGEST = 4  # times its width that an image may be high before its ends are left out: they would be cut off anyway
 RANGES = "8 or 16 bits, fractions from 0 to 1, or true and false"
 
 
-class Cut(NamedTuple):
-    """How a model from elsewhere wants a picture made into a square, to the letter.
+class ResizeCrop(NamedTuple):
+    """How a model from elsewhere wants an image made into a square, to the letter.
 
     `crop` None: all of it is pressed into the square. A number: the shorter side becomes size / crop, rounded down, and
     then the middle is cut out. `resample` is one of Pillow's filters: nearest, bilinear, bicubic, lanczos, box,
@@ -33,7 +33,7 @@ class Cut(NamedTuple):
     resample: str = "bilinear"
 
     def resized(self, height: int, width: int, size: int) -> tuple[int, int]:
-        """Rows and columns that a picture gets before the middle is cut out."""
+        """Rows and columns that an image gets before the middle is cut out."""
         if self.crop is None:
             return size, size
         edge = int(size / self.crop)
@@ -42,7 +42,7 @@ class Cut(NamedTuple):
 
 
 def of_array(array: Any, name: str = "the array") -> Pixels:
-    """Pictures in an array of any usual form as (N, channels, Y, X), with 1 or 3 channels of 8 bits.
+    """Images in an array of any usual form as (N, channels, Y, X), with 1 or 3 channels of 8 bits.
 
     uint8 is taken as it is, uint16 and fractions from 0 to 1 are scaled, and a fourth channel is opacity: white
     shines through.
@@ -52,11 +52,11 @@ def of_array(array: Any, name: str = "the array") -> Pixels:
     except (ValueError, TypeError, RuntimeError):
         raise DataError(f"{name} is no array: its rows differ in length", expected=FORMS) from None
     if values.dtype.kind not in "buif":
-        raise DataError(f"{name} holds {values.dtype}", expected=f"pictures as numbers: {RANGES}")
+        raise DataError(f"{name} holds {values.dtype}", expected=f"images as numbers: {RANGES}")
     values = _channels_first(values, name)
     if values.shape[1] != 4:
         return eight_bits(values, name)
-    pixels = room((len(values), 3, *values.shape[2:]))
+    pixels = allocate((len(values), 3, *values.shape[2:]))
     for part in chunks(values.shape):
         shown = eight_bits(values[part], name).astype(np.uint32)
         opacity = shown[:, 3:]
@@ -68,15 +68,15 @@ def _channels_first(values: NDArray[Any], name: str) -> NDArray[Any]:
     shape = values.shape
     given = f"{name} has the shape {shape}"
     if values.ndim not in (3, 4):
-        advice = "one picture alone is array[None]" if values.ndim == 2 else ""
+        advice = "one image alone is array[None]" if values.ndim == 2 else ""
         raise DataError(given, expected=FORMS, advice=advice)
     if 0 in shape:
-        raise DataError(given, expected="at least one picture of at least one pixel")
+        raise DataError(given, expected="at least one image of at least one pixel")
     if values.ndim == 3:
         return values[:, None]
     first, last = shape[1] in COUNTS, shape[3] in COUNTS
     if first and last and shape[2] > 1:
-        raise DataError(f"{given}: are the channels first or last?", expected="pictures larger than 4 pixels")
+        raise DataError(f"{given}: are the channels first or last?", expected="images larger than 4 pixels")
     if not first and not last:
         raise DataError(given, expected=FORMS)
     return values if first and not last else values.transpose(0, 3, 1, 2)
@@ -87,7 +87,7 @@ def eight_bits(values: NDArray[Any], name: str) -> Pixels:
     if values.dtype == np.uint8:
         return np.ascontiguousarray(values)
     _refuse_range(values, name)
-    result = room(values.shape)
+    result = allocate(values.shape)
     for part in chunks(values.shape):
         piece = values[part]
         if piece.dtype == np.bool_:
@@ -107,13 +107,13 @@ def _refuse_range(values: NDArray[Any], name: str) -> None:
     low, high = values.min(), values.max()
     fraction = values.dtype.kind == "f"
     if fraction and not (np.isfinite(low) and np.isfinite(high)):
-        raise DataError(f"{name} holds numbers that are not finite", expected=f"pictures: {RANGES}")
+        raise DataError(f"{name} holds numbers that are not finite", expected=f"images: {RANGES}")
     if fraction and (low < -1e-3 or high > 1 + 1e-3):  # resizing by others overshoots a little
         advice = "divide it by 255" if low >= 0 and 1 < high <= 255 else "shift and scale it"
         raise DataError(f"{name} holds fractions from {low:g} to {high:g}", expected="0 to 1", advice=advice)
     if not fraction and (low < 0 or high > 255):
         given = f"{name} holds {values.dtype} from {low} to {high}"
-        raise DataError(given, expected="0 to 255", advice="16-bit pictures are of the type uint16")
+        raise DataError(given, expected="0 to 255", advice="16-bit images are of the type uint16")
 
 
 def chunks(shape: tuple[int, ...]) -> Iterator[slice]:
@@ -129,12 +129,12 @@ def middle(height: int, width: int) -> tuple[int, int, int]:
 
 
 def without_ends(height: int, width: int) -> tuple[int, int, int, int]:
-    """Top, left, rows and columns of what is left of a picture that is absurdly long."""
+    """Top, left, rows and columns of what is left of an image that is absurdly long."""
     rows, columns = min(height, LONGEST * width), min(width, LONGEST * height)
     return (height - rows) // 2, (width - columns) // 2, rows, columns
 
 
-def fit(pixels: Pixels, *, channels: int, size: int, cut: Cut | None = None) -> Pixels:
+def fit(pixels: Pixels, *, channels: int, size: int, cut: ResizeCrop | None = None) -> Pixels:
     """Pixels (N, C, Y, X) as (N, channels, size, size): what `decode` does to a file.
 
     The shorter side becomes `size` and the middle of the longer one is taken, unless `cut` says otherwise; colours
@@ -150,7 +150,7 @@ def fit(pixels: Pixels, *, channels: int, size: int, cut: Cut | None = None) -> 
     if (had, height, width) == (channels, size, size) and new == (size, size):
         return pixels
     down, right = ((side - size) // 2 for side in new)
-    result = room((count, channels, size, size))
+    result = allocate((count, channels, size, size))
     for part in chunks(pixels.shape):
         piece = pixels[part, :, top : top + rows, left : left + columns]
         if had == 3 and channels == 1:
@@ -177,7 +177,7 @@ def is_grey(pixels: Pixels) -> bool:
 def _resized(pixels: Pixels, size: tuple[int, int], way: str) -> Pixels:
     """Antialiased, by torch: arrays need no Pillow."""
     if way not in WAYS:
-        raise UnsupportedError(f"arrays resized by {way}", expected=", ".join(WAYS), advice="give picture files")
+        raise UnsupportedError(f"arrays resized by {way}", expected=", ".join(WAYS), advice="give image files")
     import torch
     import torch.nn.functional as F
 

@@ -1,6 +1,6 @@
-"""Changes of pictures that leave what they show: moved, turned, mirrored, brighter, with a piece missing.
+"""Changes of images that leave what they show: moved, turned, mirrored, brighter, with a piece missing.
 
-Each is a pure function of a batch and of numbers for every picture in it; where these numbers come from is decided
+Each is a pure function of a batch and of numbers for every image in it; where these numbers come from is decided
 elsewhere. Pixels are floats in which 0 is the mean grey of the data.
 """
 
@@ -19,8 +19,8 @@ Each = Float[Tensor, "B"]
 
 @dataclass(frozen=True, eq=False)
 class Movement:
-    """For every picture: turned by `angle` (radians), slanted by `shear`, `zoom` times larger, moved by `down` and
-    `right` (shares of the picture), and mirrored where `mirror` is −1 instead of 1."""
+    """For every image: turned by `angle` (radians), slanted by `shear`, `zoom` times larger, moved by `down` and
+    `right` (shares of the image), and mirrored where `mirror` is −1 instead of 1."""
 
     angle: Each
     shear: Each
@@ -44,23 +44,23 @@ def moved(pixels: Batch, movement: Movement) -> Batch:
 
 
 def recoloured(pixels: Batch, contrast: Each, brightness: Each) -> Batch:
-    """Contrast times each picture's deviation from its own mean, plus brightness."""
+    """Contrast times each image's deviation from its own mean, plus brightness."""
     middle = pixels.mean(dim=(1, 2, 3), keepdim=True)
     return (pixels - middle) * _each(contrast) + middle + _each(brightness)
 
 
 def erased(pixels: Batch, boxes: Float[Tensor, "B 4"]) -> Batch:
-    """Zero inside a box: its middle (row, column) and half its sides, as shares of the picture."""
+    """Zero inside a box: its middle (row, column) and half its sides, as shares of the image."""
     return pixels.masked_fill(inside(pixels, boxes), 0.0)
 
 
 def blended(pixels: Batch, others: Batch, share: Each) -> Batch:
-    """`share` of each picture and the rest of another (mixup, Zhang et al. 2018)."""
+    """`share` of each image and the rest of another (mixup, Zhang et al. 2018)."""
     return others.lerp(pixels, _each(share))
 
 
 def pasted(pixels: Batch, others: Batch, boxes: Float[Tensor, "B 4"]) -> tuple[Batch, Each]:
-    """Another picture inside a box (CutMix, Yun et al. 2019), and how much of the first is left."""
+    """Another image inside a box (CutMix, Yun et al. 2019), and how much of the first is left."""
     box = inside(pixels, boxes)
     return torch.where(box, others, pixels), 1 - box.float().mean(dim=(1, 2, 3))
 

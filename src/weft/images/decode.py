@@ -1,4 +1,4 @@
-"""One picture file as an array: decoded strictly, upright, on white, in 8 bits, and cut to a square.
+"""One image file as an array: decoded strictly, upright, on white, in 8 bits, and cut to a square.
 
 Only raster formats are opened, each by its own decoder, chosen by the first bytes of the file and not by its name.
 Nothing here needs torch: worker processes import this file.
@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import ConfigError, DataError
-from weft.images.arrays import Cut, eight_bits, middle, without_ends
+from weft.images.arrays import ResizeCrop, eight_bits, middle, without_ends
 from weft.images.formats import READ, format_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MOST_PIXELS = 100_000_000  # of one picture, by its header: more is no photograph, or a trap
-GAP = 2  # a big picture is first reduced by whole numbers to so many times the size that is wanted
+MOST_PIXELS = 100_000_000  # of one image, by its header: more is no photograph, or a trap
+GAP = 2  # a big image is first reduced by whole numbers to so many times the size that is wanted
 ORIENTATION = 0x0112  # the place in EXIF that says how the camera was held
 UPRIGHT = {  # by the names of Pillow's moves
     2: "FLIP_LEFT_RIGHT",
@@ -42,39 +42,39 @@ MISSING = 'pip install "weft[vision]"'
 
 
 class Header(NamedTuple):
-    """What a file says about its picture before it is decoded."""
+    """What a file says about its image before it is decoded."""
 
     width: int
     height: int
     grey: bool
 
 
-def decode(path: str | Path, *, channels: Literal[1, 3], size: int, cut: Cut | None = None) -> NDArray[np.uint8]:
-    """The picture in a file as (channels, size, size), 0…255.
+def decode(path: str | Path, *, channels: Literal[1, 3], size: int, cut: ResizeCrop | None = None) -> NDArray[np.uint8]:
+    """The image in a file as (channels, size, size), 0…255.
 
     It is turned as EXIF says, laid over white where it is transparent, and of an animation only the first frame is
     seen. The shorter side becomes `size`, and of the longer one the middle is taken: nothing is distorted, and
     edges are lost. 16-bit greys are scaled to 8 bits. What is damaged, cut short or too big is refused.
 
-    `cut` is another way to make the square, done exactly as others do it; ours reduces big pictures first, which is
+    `cut` is another way to make the square, done exactly as others do it; ours reduces big images first, which is
     faster.
     """
     if channels not in (1, 3) or size < 1:
         raise ConfigError(f"channels = {channels}, size = {size}", expected="1 or 3 channels, a size of 1 or more")
-    with _opened(Path(path)) as picture:
+    with _opened(Path(path)) as image:
         if cut is None:
-            picture.draft(None, (GAP * size, GAP * size))  # JPEG only: most of the work is never done
-        picture.load()
-        flat = _flat(_upright(picture), channels, str(path))
+            image.draft(None, (GAP * size, GAP * size))  # JPEG only: most of the work is never done
+        image.load()
+        flat = _flat(_upright(image), channels, str(path))
         square = _square(flat, size) if cut is None else cut_out(flat, size, cut)
         pixels = np.asarray(square)
     return np.ascontiguousarray(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1))
 
 
 def look(path: str | Path) -> Header:
-    """Size and greyness of a picture by its header; nothing is decoded."""
-    with _opened(Path(path)) as picture:
-        return Header(*picture.size, picture.mode in GREY or picture.mode.startswith("I;16"))
+    """Size and greyness of an image by its header; nothing is decoded."""
+    with _opened(Path(path)) as image:
+        return Header(*image.size, image.mode in GREY or image.mode.startswith("I;16"))
 
 
 def pillow(module: str = "Image") -> Any:
@@ -82,31 +82,31 @@ def pillow(module: str = "Image") -> Any:
     try:
         return import_module(f"PIL.{module}")
     except ImportError:
-        raise DataError("Pillow is not installed: picture files cannot be read", advice=MISSING) from None
+        raise DataError("Pillow is not installed: image files cannot be read", advice=MISSING) from None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image]:
-    """A picture whose header was read; whatever goes wrong with it inside is an error that names the file."""
-    image = pillow()
+    """An image whose header was read; whatever goes wrong with it inside is an error that names the file."""
+    pil = pillow()
     found = ""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise DataError(f"{path} is a folder, a device or a pipe", expected="a picture file")
+            raise DataError(f"{path} is a folder, a device or a pipe", expected="an image file")
         with path.open("rb") as file, warnings.catch_warnings(action="ignore"):
             head = file.read(32)
             found = format_of(head)
             if not found:
-                raise _no_picture(path, head)
+                raise _no_image(path, head)
             file.seek(0)
-            picture = image.open(file, formats=(found,))
-            width, height = picture.size
+            image = pil.open(file, formats=(found,))
+            width, height = image.size
             if width * height > MOST_PIXELS:
                 raise _too_big(path, f"{width} × {height} pixels")
-            yield picture
+            yield image
     except DataError:
         raise
-    except image.DecompressionBombError:  # Pillow's own limit is higher, but asked earlier
+    except pil.DecompressionBombError:  # Pillow's own limit is higher, but asked earlier
         raise _too_big(path, "more pixels") from None
     except MemoryError:
         raise _too_big(path, "more pixels than there is memory for") from None
@@ -116,15 +116,15 @@ def _opened(path: Path) -> Iterator[Image]:
         if isinstance(error, OSError) and error.strerror:
             raise DataError(f"{path} cannot be read: {error.strerror}") from None
         why = " ".join(str(error).replace(str(path), "").split())[:100]
-        given = f"{path} is a damaged {found} picture{f': {why}' if why else ''}"
+        given = f"{path} is a damaged {found} image{f': {why}' if why else ''}"
         raise DataError(given, advice="copy or download it again") from None
 
 
-def _no_picture(path: Path, head: bytes) -> DataError:
+def _no_image(path: Path, head: bytes) -> DataError:
     if not head:
-        return DataError(f"{path} is empty", expected="a picture")
+        return DataError(f"{path} is empty", expected="an image")
     control = any(byte < 9 or 13 < byte < 32 for byte in head)
-    kind = "is text" if not control else "is no picture that can be read"
+    kind = "is text" if not control else "is no image that can be read"
     return DataError(f"{path} {kind}, whatever its name says", expected=f"a {READ} file")
 
 
@@ -133,58 +133,58 @@ def _too_big(path: Path, what: str) -> DataError:
     return DataError(given, expected=f"at most {MOST_PIXELS // 10**6} million", advice="make it smaller first")
 
 
-def _upright(picture: Image) -> Image:
+def _upright(image: Image) -> Image:
     """Turned as EXIF says; what cannot be read there says nothing."""
     try:
-        move = UPRIGHT.get(picture.getexif().get(ORIENTATION, 1))
-    except Exception:  # a damaged note about a picture does not damage the picture
+        move = UPRIGHT.get(image.getexif().get(ORIENTATION, 1))
+    except Exception:  # a damaged note about an image does not damage the image
         move = None
-    return picture if move is None else picture.transpose(getattr(pillow().Transpose, move))
+    return image if move is None else image.transpose(getattr(pillow().Transpose, move))
 
 
-def _flat(picture: Image, channels: int, name: str) -> Image:
+def _flat(image: Image, channels: int, name: str) -> Image:
     """8 bits for each channel, without transparency: grey, or red, green and blue."""
-    if picture.mode.startswith("I") or picture.mode == "F":
-        picture = _from_deep(picture, name)
-    elif picture.mode in CLEAR or "transparency" in picture.info:
-        coloured = picture.convert("RGBA")
-        image = pillow()
-        picture = image.alpha_composite(image.new("RGBA", coloured.size, "white"), coloured).convert("RGB")
-    elif picture.mode not in ("1", "L", "RGB"):  # palette, CMYK, YCbCr, …
-        picture = picture.convert("RGB")
+    if image.mode.startswith("I") or image.mode == "F":
+        image = _from_deep(image, name)
+    elif image.mode in CLEAR or "transparency" in image.info:
+        coloured = image.convert("RGBA")
+        pil = pillow()
+        image = pil.alpha_composite(pil.new("RGBA", coloured.size, "white"), coloured).convert("RGB")
+    elif image.mode not in ("1", "L", "RGB"):  # palette, CMYK, YCbCr, …
+        image = image.convert("RGB")
     wanted = "L" if channels == 1 else "RGB"
-    return picture if picture.mode == wanted else picture.convert(wanted)
+    return image if image.mode == wanted else image.convert(wanted)
 
 
-def _from_deep(picture: Image, name: str) -> Image:
+def _from_deep(image: Image, name: str) -> Image:
     """Greys of 16 bits, or of 32 bits that hold 16 or 0…1, as 8 bits: scaled, not clipped."""
-    values = np.asarray(picture)
-    if picture.mode == "I":
+    values = np.asarray(image)
+    if image.mode == "I":
         if values.min() < 0 or values.max() > 0xFFFF:
             raise DataError(f"{name} holds greys from {values.min()} to {values.max()}", expected="8 or 16 bits")
         values = values.astype(np.uint16)
     return pillow().fromarray(eight_bits(values, name))
 
 
-def _square(picture: Image, size: int) -> Image:
+def _square(image: Image, size: int) -> Image:
     """The middle square, made `size` wide; antialiased."""
-    width, height = picture.size
+    width, height = image.size
     top, left, side = middle(height, width)
     if width != height:
-        picture = picture.crop((left, top, left + side, top + side))
+        image = image.crop((left, top, left + side, top + side))
     if side == size:
-        return picture
-    return picture.resize((size, size), pillow().Resampling.BICUBIC, reducing_gap=GAP)
+        return image
+    return image.resize((size, size), pillow().Resampling.BICUBIC, reducing_gap=GAP)
 
 
-def cut_out(picture: Image, size: int, cut: Cut) -> Image:
-    """The whole picture resized, then the middle square, as transformers and timm do it."""
-    width, height = picture.size
+def cut_out(image: Image, size: int, cut: ResizeCrop) -> Image:
+    """The whole image resized, then the middle square, as transformers and timm do it."""
+    width, height = image.size
     top, left, height, width = without_ends(height, width)
-    if (width, height) != picture.size:
-        picture = picture.crop((left, top, left + width, top + height))
+    if (width, height) != image.size:
+        image = image.crop((left, top, left + width, top + height))
     rows, columns = cut.resized(height, width, size)
-    if (columns, rows) != picture.size:
-        picture = picture.resize((columns, rows), pillow().Resampling[cut.resample.upper()])
+    if (columns, rows) != image.size:
+        image = image.resize((columns, rows), pillow().Resampling[cut.resample.upper()])
     down, right = (rows - size) // 2, (columns - size) // 2
-    return picture.crop((right, down, right + size, down + size))
+    return image.crop((right, down, right + size, down + size))

@@ -1,4 +1,4 @@
-"""Which files are pictures: by the end of their names where many are looked for, by their first bytes when read."""
+"""Which files are images: by the end of their names where many are looked for, by their first bytes when read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".gif", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm",
     ".pnm",
 )  # fmt: skip
-UNREAD = (  # pictures all the same: they are named where they are left out
+UNREAD = (  # images all the same: they are named where they are left out
     ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", ".psd", ".tga", ".ico", ".raw", ".cr2", ".nef", ".arw", ".dng",
     ".dcm", ".exr", ".hdr",
 )  # fmt: skip
@@ -26,13 +26,13 @@ SIGNATURES = (
 )
 
 
-def has_picture_name(name: str) -> bool:
-    """Whether a file is called like a picture that can be read."""
+def has_image_name(name: str) -> bool:
+    """Whether a file is called like an image that can be read."""
     return os.path.splitext(name)[1].lower() in SUFFIXES
 
 
 def format_of(head: bytes) -> str:
-    """The format of a picture by its first bytes, or nothing."""
+    """The format of an image by its first bytes, or nothing."""
     for signature, name in SIGNATURES:
         if head.startswith(signature):
             return name

@@ -36,7 +36,7 @@ def read_idx(path: str | Path) -> NDArray[Any]:
             values = math.prod(shape) * kind.itemsize
             zipped = isinstance(file, gzip.GzipFile)
             if zipped and values > max(HARMLESS, TIMES * packed):
-                raise DataError(f"{path} unpacks to more than {TIMES} times its size", expected="pictures or labels")
+                raise DataError(f"{path} unpacks to more than {TIMES} times its size", expected="images or labels")
             if not zipped and packed != header + values:
                 raise _wrong_length(path, shape, header + values, str(packed))
             data = _read(file, values)
@@ -64,7 +64,7 @@ def _header(path: Path, file: io.BufferedIOBase) -> tuple[tuple[int, ...], np.dt
     axes = start[3] if len(start) == 4 else 0
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES or not 1 <= axes <= MOST_AXES:
         shown = start.hex(" ") or "nothing"
-        raise DataError(f"{path} is no idx file: it begins with {shown}", expected="00 00 08 03 for pictures")
+        raise DataError(f"{path} is no idx file: it begins with {shown}", expected="00 00 08 03 for images")
     lengths = file.read(4 * axes)
     if len(lengths) < 4 * axes:
         raise DataError(f"{path} ends within its header", advice="copy or download it again")

@@ -1,4 +1,4 @@
-"""Many picture files at once, decoded by several processes; the order is that of the files, however many work on them.
+"""Many image files at once, decoded by several processes; the order is that of the files, however many work on them.
 
 The processes are started afresh ("spawn": the only way that every system has), and import neither torch nor the
 program that called: a script without `if __name__ == "__main__"` is not run a second time.
@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import DataError
-from weft.images.arrays import Cut
+from weft.images.allocate import allocate
+from weft.images.arrays import ResizeCrop
 from weft.images.decode import decode, pillow
-from weft.images.room import room
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ MOST_WORKERS = 8
 AHEAD = 3  # chunks for each worker that are given out before their turn
 
 Chunk = tuple[NDArray[np.uint8], dict[int, str]]
-Job = tuple[list[str], Literal[1, 3], int, Cut | None]
+Job = tuple[list[str], Literal[1, 3], int, ResizeCrop | None]
 
 
 def decode_files(
@@ -45,7 +45,7 @@ def decode_files(
     *,
     channels: Literal[1, 3],
     size: int,
-    cut: Cut | None = None,
+    cut: ResizeCrop | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
@@ -55,7 +55,7 @@ def decode_files(
     processes; None is as many as there are cores for many files, and 1, which is this process itself, for few.
     """
     pillow()  # which is said once, and not for each file
-    pixels = room((len(files), channels, size, size))
+    pixels = allocate((len(files), channels, size, size))
     problems: dict[int, str] = {}
     jobs: list[Job] = [
         ([str(file) for file in files[start : start + CHUNK]], channels, size, cut)
@@ -72,7 +72,7 @@ def decode_files(
     return pixels, problems
 
 
-def decode_chunk(files: list[str], channels: Literal[1, 3], size: int, cut: Cut | None = None) -> Chunk:
+def decode_chunk(files: list[str], channels: Literal[1, 3], size: int, cut: ResizeCrop | None = None) -> Chunk:
     """Some files one after the other; what a worker does."""
     pixels = np.zeros((len(files), channels, size, size), dtype=np.uint8)
     problems = {}
@@ -97,7 +97,7 @@ def _results(jobs: Sequence[Job], workers: int) -> Generator[Chunk]:
         try:
             pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_begin)
         except (ImportError, NotImplementedError, OSError) as error:  # systems without semaphores
-            log.info("pictures are decoded by one process: %s", error)
+            log.info("images are decoded by one process: %s", error)
         else:
             yield from _pooled(pool, jobs, AHEAD * workers)
             return
@@ -124,7 +124,7 @@ def _result(job: Job, future: Future[Chunk]) -> Chunk:
     try:
         return future.result()
     except BrokenProcessPool:
-        given = f"a process that decoded pictures was ended, at {job[0][0]} or a little after it"
+        given = f"a process that decoded images was ended, at {job[0][0]} or a little after it"
         raise DataError(given, advice="is there enough memory? is one of these files broken?") from None
 
 

@@ -58,7 +58,7 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         raise DataError(given, expected=f"{needed + header}, by its own header", advice="the file is damaged")
     if needed > max(HARMLESS, TIMES * info.compress_size):
         given = f"{name!r} in {path} unpacks to more than {TIMES} times its size"
-        raise DataError(given, expected="pictures or labels")
+        raise DataError(given, expected="images or labels")
     with archive.open(info) as file:
         return np.lib.format.read_array(file)  # which refuses objects unless it is asked for them
 

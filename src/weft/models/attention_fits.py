@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from weft.blocks import AttentionConfig, PositionConfig
-from weft.blocks.attention.pattern import PatternConfig
 from weft.blocks.position import ALiBiConfig, RelativeConfig
 from weft.errors import ConfigError
 
@@ -11,14 +10,14 @@ from weft.errors import ConfigError
 def check_attention(attention: AttentionConfig, position: PositionConfig | None = None, *, writes: bool) -> None:
     """Raise `ConfigError` for a kind that looks ahead in a model that writes, or has no scores to add positions to."""
     if writes and not attention.writes:
-        blamed = next(kind for kind in getattr(attention, "of", ()) or [attention] if not kind.writes)
+        blamed = next(kind for kind in attention.members if not kind.writes)
         learned = " with learned tokens" if getattr(blamed, "learned", 0) else ""
         raise ConfigError(
             f"attention.kind = {blamed.kind}{learned} in a model that writes: it sees the whole text at once",
             expected="global tokens by their places" if learned else f"one of {', '.join(kinds(writes=True))}",
         )
     if isinstance(position, RelativeConfig | ALiBiConfig) and not attention.takes_bias:
-        blamed = next(kind for kind in getattr(attention, "of", ()) or [attention] if not kind.takes_bias)
+        blamed = next(kind for kind in attention.members if not kind.takes_bias)
         raise ConfigError(
             f"attention.kind = {blamed.kind} with position.kind = {position.kind}: it has no scores to add that to",
             expected="position.kind = rotary, sinusoidal, learned or none",
@@ -27,12 +26,9 @@ def check_attention(attention: AttentionConfig, position: PositionConfig | None 
 
 def kinds(*, writes: bool) -> list[str]:
     """The kinds that a model can have."""
-    return [kind for kind, config in AttentionConfig.menu.items() if config().writes or not writes]
+    return [kind for kind, config in AttentionConfig.registry.items() if config().writes or not writes]
 
 
 def sees_everything(attention: AttentionConfig, length: int) -> str | None:
     """The name of a kind that leaves out nothing of a text of this length, though that is what it is for; or None."""
-    for kind in getattr(attention, "of", ()) or [attention]:
-        if isinstance(kind, PatternConfig) and not kind.learned and kind.pattern().sees_all(length):
-            return str(kind.kind)
-    return None
+    return next((str(kind.kind) for kind in attention.members if kind.leaves_nothing_out(length)), None)

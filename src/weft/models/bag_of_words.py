@@ -8,18 +8,23 @@ at random while it learns keeps rare ones from being learned by heart (Wager, Wa
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from weft.blocks.roles import LABEL_HEAD, by_name
 from weft.config import Choice, Share, Size
 from weft.errors import UnsupportedError
-from weft.models.base import ModelConfig
+from weft.models.base import LayerStack, Maker, Model, ModelConfig
+from weft.models.capabilities import Capability, ClassifiesText
 from weft.models.classes import Classes
 from weft.models.encoding import TextRow
+from weft.models.example_step import example_cross_entropy, example_row
+from weft.models.sites import ReachStack, without_layers
+from weft.models.sizing import SizePreset, Sizing
 
 PARTS = 3  # of a pair: the tokens of the first text, of the second, and those that both have
 
@@ -42,7 +47,20 @@ class BagOfWordsConfig(ModelConfig, kind="bag-of-words", aliases=("bow",)):
     dropout    share of the tokens that are left out while it learns; the others count for more
     """
 
-    heads = ("classes.",)
+    learns: ClassVar = {
+        ClassifiesText: Sizing(
+            [SizePreset({"dropout": 0.0})],
+            head={"head": {"kind": "classes"}},
+            training={
+                "optimizer": {"kind": "adamw", "learning_rate": 0.005, "weight_decay": 0.1},
+                "warmup": 0.05,
+                "decay": 0.95,
+            },
+            objective={"word_dropout": 0.0, "respelling": 0.2},  # a mark for what is hidden would be a word of its own
+            pairs={"pairs": True},
+        )
+    }
+    needs_numbers = True  # a token counts once in a text, however often that has it
 
     vocab_size: Size
     repeats: Literal["once", "each"] = "once"
@@ -66,12 +84,18 @@ class BagOfWordsConfig(ModelConfig, kind="bag-of-words", aliases=("bow",)):
         """Nothing is between the tokens and the classes."""
         return 0
 
+    @property
+    def provides(self) -> frozenset[Capability]:
+        return frozenset({ClassifiesText})
+
     def build(self) -> BagOfWords:
         return BagOfWords(self)
 
 
-class BagOfWords(nn.Module):
+class BagOfWords(Model):
     """Texts in, a score for each class out."""
+
+    roles = by_name(classes=LABEL_HEAD)
 
     def __init__(self, config: BagOfWordsConfig) -> None:
         super().__init__()
@@ -82,6 +106,21 @@ class BagOfWords(nn.Module):
 
     def __repr__(self) -> str:
         return f"BagOfWords({self.config.features:,} features, {self.config.width} classes)"
+
+    def layers_in_order(self) -> list[LayerStack]:
+        return []
+
+    def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
+        raise without_layers(self.config.kind)
+
+    def example_inputs(self, batch: int, length: int, make: Maker) -> tuple[Tensor, ...]:
+        tokens = make((batch, length), self.config.vocab_size)
+        return (tokens, make((batch, length), 2)) if self.config.pairs else (tokens,)
+
+    def example_loss(self, batch: int, length: int, make: Maker) -> Tensor:
+        segments = 2 if self.config.pairs else 0
+        row = example_row(make, self.config.vocab_size, batch, length, segments=segments)
+        return example_cross_entropy(self.text_logits(row), make)
 
     def forward(
         self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None, **options: Any
@@ -124,6 +163,3 @@ class BagOfWords(nn.Module):
         beside = first + self.config.vocab_size  # the same token in the second text
         in_first = first % self.config.features < self.config.vocab_size
         return beside[in_first & torch.isin(beside, first)] + self.config.vocab_size
-
-
-PRESETS: dict[str, dict[str, Any]] = {}

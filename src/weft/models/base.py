@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from weft.blocks.roles import Group, Role, weight_roles
 from weft.config import Choice, Size
 from weft.errors import ConfigError, UnsupportedError, WeightsError
+from weft.models.capabilities import DOES, Capability, CausalLM, EncodesText
+from weft.models.sites import AttentionSite, ReachStack, attentions, no_part, seeing, sites_in
+from weft.models.sizing import Sizing
 
 
 class _Undrawn(TorchFunctionMode):
@@ -22,20 +27,129 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class ModelConfig(Choice):
-    """Which family: `ModelConfig.menu` lists them, `.build()` makes the model with fresh weights.
+Maker = Callable[[tuple[int, ...], int], Tensor]
+"""Makes an example tensor of this shape: whole numbers below the second argument, or normal ones if that is 0."""
 
-    `heads` are the beginnings of the names of parameters that belong to a task and not to the trunk.
+
+@dataclass(frozen=True, eq=False)
+class LayerSite:
+    """One layer of a model: its name among the model's modules, and the module; `before` are modules that lead into it
+    and are counted with it (what makes an image smaller at the start of a stage)."""
+
+    name: str
+    module: nn.Module
+    before: tuple[nn.Module, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LayerStack:
+    """Layers one after the other; `name` is empty where a model has one stack only, else "encoder" or "decoder"."""
+
+    name: str
+    layers: tuple[LayerSite, ...]
+
+
+def stack_of(place: str, layers: nn.ModuleList, name: str = "") -> LayerStack:
+    """A stack of the layers that stand at this place in the model."""
+    return LayerStack(name, tuple(LayerSite(f"{place}.{n}", layer) for n, layer in enumerate(layers)))
+
+
+def stack_of_stages(stages: nn.ModuleList, before: str = "") -> LayerStack:
+    """One stack of the layers of all stages; `before` is what leads into a stage, and is counted with its first."""
+    found = []
+    for number, stage in enumerate(stages):
+        leads = getattr(stage, before) if before else None
+        for n, layer in enumerate(cast(nn.ModuleList, stage.layers)):
+            site = LayerSite(f"stages.{number}.layers.{n}", layer)
+            found.append(replace(site, before=(leads,)) if n == 0 and leads is not None else site)
+    return LayerStack("", tuple(found))
+
+
+class Model(nn.Module):
+    """What a model says about itself to those who do not know its family. What a family does not say is refused.
+
+    `roles`: what its own parameters, and plain modules of torch that it holds, are for (`blocks/roles.py`).
     """
 
-    heads: ClassVar[tuple[str, ...]] = ()
-    learned_in_steps: ClassVar[bool] = True  # of gradients, as many as one likes; else all at once, by counting
+    roles: ClassVar[Mapping[str, Role]] = {}
 
-    def build(self) -> nn.Module:
+    config: Any
+
+    def example_inputs(self, batch: int, length: int, make: Maker) -> tuple[Any, ...]:
+        """Arguments that `model(*inputs)` takes: `batch` texts of `length` tokens, or images of so many rows."""
+        raise UnsupportedError(f"{type(self).__name__} has no example inputs")
+
+    def example_loss(self, batch: int, length: int, make: Maker) -> Tensor:
+        """The loss of one training step on example inputs, with the head that the model has."""
+        raise UnsupportedError(f"{type(self).__name__} has no example of a training step")
+
+    def layers_in_order(self) -> list[LayerStack]:
+        """The layers as data passes them: one stack, or those of an encoder and a decoder."""
+        raise UnsupportedError(f"{type(self).__name__} does not say which layers it has")
+
+    def parameter_groups(self) -> dict[Group, dict[str, nn.Parameter]]:
+        """Every parameter in exactly one group, by name: embeddings, matrices, head, or vectors."""
+        groups: dict[Group, dict[str, nn.Parameter]] = {group: {} for group in get_args(Group)}
+        roles = weight_roles(self)
+        for name, p in self.named_parameters():
+            groups[roles[name].group_of(p)][name] = p
+        return groups
+
+    reads_pairs: ClassVar[bool] = False  # two texts in one row, told apart by segments
+
+    def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
+        """The layers in order, with what each of them sees. Those whose states are asked for come last, those of a
+        stack that is read before come first; `part`: the "encoder" or "decoder" of a model that has both.
+
+        Layers in one list `layers` say it themselves, and a family that has these need not say more."""
+        no_part(self, part)
+        layers = getattr(self, "layers", None)
+        if not isinstance(layers, nn.ModuleList) or not len(layers):
+            raise UnsupportedError(
+                f"the reach of a {type(self).__name__}", expected="a model whose layers stand in a list `layers`"
+            )
+        return [ReachStack([seeing(str(number), layer) for number, layer in enumerate(layers, 1)])]
+
+    def attention_sites(self) -> list[AttentionSite]:
+        """Every attention of the model: where it stands, and what the rows and columns of its map stand for.
+
+        Attentions of layers in one list `layers` look at the tokens of one text, unless a family says otherwise."""
+        found = sites_in(self, "layers") if isinstance(getattr(self, "layers", None), nn.ModuleList) else []
+        if unknown := [name for name in attentions(self) if name not in {site.name for site in found}]:
+            raise UnsupportedError(
+                f"{type(self).__name__} does not say what {unknown[0]} looks at", expected="attention_sites()"
+            )
+        return found
+
+
+class ModelConfig(Choice):
+    """Which family: `ModelConfig.registry` lists them, `.build()` makes the model with fresh weights.
+
+    learns    the capabilities that the family can be trained for, and how; `provides` are those of a config as it is
+    presets   named sizes: their fields
+    """
+
+    learns: ClassVar[Mapping[Capability, Sizing]] = {}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    learned_in_steps: ClassVar[bool] = True  # of gradients, as many as one likes; else all at once, by counting
+    learned_in_place: ClassVar[bool] = False  # by a loop of its own, without torch's gradients and optimizer
+    needs_numbers: ClassVar[bool] = False  # which tokens it gets, and not only how many, decides what it computes
+
+    @property
+    def provides(self) -> frozenset[Capability]:
+        """What the model can do with the head that it has: it is an instance of each of these protocols."""
+        raise UnsupportedError(f"model family {self.kind!r} does not say what it can do")
+
+    @property
+    def mostly(self) -> Capability:
+        """The capability that it is mostly for."""
+        return next(capability for capability in DOES if capability in self.provides)
+
+    def build(self) -> Model:
         """The model, freshly initialised from torch's random state."""
         raise UnsupportedError(f"model family {self.kind!r} cannot be built")
 
-    def skeleton(self) -> nn.Module:
+    def skeleton(self) -> Model:
         """The model without memory for its weights (on torch's `meta` device): names and shapes alone."""
         try:
             with torch.device("meta"), _Undrawn():
@@ -56,7 +170,7 @@ class ModelConfig(Choice):
         """Tensors of a file as the model computes with them: copies in float32."""
         return {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
 
-    def with_weights(self, weights: Mapping[str, Tensor]) -> nn.Module:
+    def with_weights(self, weights: Mapping[str, Tensor]) -> Model:
         """The model with these tensors as its parameters, which it takes over: nothing is drawn or copied first."""
         model = self.skeleton()
         expected = dict(model.named_parameters())
@@ -81,6 +195,10 @@ class ModelConfig(Choice):
 
 class LanguageConfig(ModelConfig):
     """A family that goes on with a text: its model gives logits (B, T, V), and writes through `new_caches` and
-    `next_logits` (`weft.generation.LanguageModel`)."""
+    `next_logits`."""
 
     vocab_size: Size
+
+    @property
+    def provides(self) -> frozenset[Capability]:
+        return frozenset({CausalLM, EncodesText})

@@ -10,9 +10,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from weft.blocks import Cache, Layers, Mask, Position, positions
-from weft.models.pair_model import PairModel, check_tokens
+from weft.blocks.roles import HEAD, TOKENS, by_name
+from weft.models.pair_model import PairModel, check_tokens, pair_rates
+from weft.models.sites import ACROSS, DECODER, ENCODER, AttentionSite, Place, ReachStack, chosen_part, seeing, sites_in
+from weft.models.sizing import SizePreset, Sizing
 
 MemoryFrom = Literal["last", "same", "joint"]
+SIZES = ((128, 2, 4, 0.1), (192, 3, 6, 0.15), (256, 4, 8, 0.15), (384, 4, 12, 0.15), (512, 6, 8, 0.15))
+
+
+PAIR_SIZING = Sizing(
+    [SizePreset(dict(zip(("width", "depth", "attention.heads", "dropout"), size, strict=True))) for size in SIZES],
+    training=pair_rates(0.01, 0.005, 0.005),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +66,8 @@ class EncoderDecoder(PairModel[Memory]):
                    last ones in one table together with what is already written ("joint")
     """
 
+    roles = by_name(tokens=TOKENS, source_tokens=TOKENS, head=HEAD)
+
     def __init__(
         self,
         *,
@@ -78,6 +90,24 @@ class EncoderDecoder(PairModel[Memory]):
     @property
     def looks(self) -> str:
         return "decoder.layers.*." + ("attention" if self.memory_from == "joint" else "cross_attention")
+
+    def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
+        encoder = [seeing(str(n), layer) for n, layer in enumerate(self.encoder.layers, 1)]
+        same = self.memory_from == "same"
+        decoder = [seeing(str(n + 1), layer, n if same else -1) for n, layer in enumerate(self.decoder.layers)]
+        return chosen_part(part, ReachStack(encoder), ReachStack(decoder))
+
+    def attention_sites(self) -> list[AttentionSite]:
+        """Those that look at the source ask for the token that is written next."""
+        found = sites_in(self, "encoder.layers", ENCODER, "source")
+        for own in sites_in(self, "decoder.layers", DECODER, "written"):
+            if own.name.endswith(".cross_attention"):
+                found.append(AttentionSite(own.name, Place(ACROSS, own.place.number), "next", "source"))
+            elif self.memory_from == "joint":
+                found.append(AttentionSite(own.name, own.place, "next", "source and written"))
+            else:
+                found.append(own)
+        return found
 
     # -- reading ------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Many texts through an encoder without work on padding: bunches of similar length, each as one unpadded row.
+"""Many texts through an encoder without work on padding: buckets of similar length, each as one unpadded row.
 
     encode(model, [[101, 7592, 102], [101, 102]])          # their states, (3, D) and (2, D)
     encode_first(model, texts)                             # (N, D): the first token of each
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.blocks import Unpadded, bunches
+from weft.blocks import PackedSequences, length_buckets
 from weft.errors import DataError
 
 BUNCH = 1024  # tokens in a row: enough for products to run at full speed, and few enough to stay in the cache
@@ -30,12 +29,12 @@ class TextRow:
 
     tokens: Tensor
     segments: Tensor | None
-    unpadded: Unpadded
+    unpadded: PackedSequences
 
     @classmethod
     def of(cls, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None) -> TextRow:
         """The row that these texts make."""
-        unpadded = Unpadded.of(texts)
+        unpadded = PackedSequences.of(texts)
         return cls(unpadded.joined(texts), None if segments is None else unpadded.joined(segments), unpadded)
 
     def __repr__(self) -> str:
@@ -52,17 +51,8 @@ class TextRow:
         return states
 
 
-@runtime_checkable
-class TextClassifier(Protocol):
-    """A model that says of whole texts what they are."""
-
-    def text_logits(self, row: TextRow) -> Tensor:
-        """(N, classes): a logit for each class of each text in the row, or the one number of a regression."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class Bunch:
+class LengthBucket:
     """What the encoder gave for some of the texts.
 
     numbers   which texts, in the order of the row
@@ -70,11 +60,11 @@ class Bunch:
     """
 
     numbers: list[int]
-    unpadded: Unpadded
+    unpadded: PackedSequences
     hidden: Tensor
 
     def __repr__(self) -> str:
-        return f"Bunch({self.unpadded})"
+        return f"LengthBucket({self.unpadded})"
 
     def texts(self) -> list[Tensor]:
         """The states of each text, (its length, D)."""
@@ -85,17 +75,17 @@ class Bunch:
         return self.hidden[0, self.unpadded.starts(self.hidden.device)]
 
 
-def encode_bunches(
+def encode_buckets(
     model: nn.Module, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None, *, tokens: int = BUNCH
-) -> Iterator[Bunch]:
-    """The texts in bunches of about so many tokens, shortest first, for results that are read as they come."""
+) -> Iterator[LengthBucket]:
+    """The texts in buckets of about so many tokens, shortest first, for results that are read as they come."""
     if segments is not None and [len(s) for s in segments] != [len(t) for t in texts]:
         raise DataError("segments of other lengths than the texts", expected="one for each token")
     device = next(model.parameters()).device
-    for numbers in bunches([len(text) for text in texts], tokens):
+    for numbers in length_buckets([len(text) for text in texts], tokens):
         told = None if segments is None else [segments[n] for n in numbers]
         row = TextRow.of([texts[n] for n in numbers], told).to(device)
-        yield Bunch(numbers, row.unpadded, row.states(model))
+        yield LengthBucket(numbers, row.unpadded, row.states(model))
 
 
 def encode(
@@ -104,8 +94,8 @@ def encode(
     """The states of every text, (its length, D), in the order given."""
     found = [
         pair
-        for bunch in encode_bunches(model, texts, segments, tokens=tokens)
-        for pair in zip(bunch.numbers, bunch.texts(), strict=True)
+        for bucket in encode_buckets(model, texts, segments, tokens=tokens)
+        for pair in zip(bucket.numbers, bucket.texts(), strict=True)
     ]
     return [states for _, states in sorted(found, key=lambda pair: pair[0])]
 
@@ -118,7 +108,7 @@ def encode_first(
     Heads that pool by the first read it as a row of one token:
     `model.class_logits(encode_first(model, texts)[:, None])`.
     """
-    parts = [(bunch.numbers, bunch.first()) for bunch in encode_bunches(model, texts, segments, tokens=tokens)]
+    parts = [(bucket.numbers, bucket.first()) for bucket in encode_buckets(model, texts, segments, tokens=tokens)]
     if not parts:
         raise DataError("no texts", expected="at least one")
     order = torch.tensor([n for numbers, _ in parts for n in numbers]).argsort()

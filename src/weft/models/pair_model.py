@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.blocks import Cache, DecoderCache
 from weft.config import Size
 from weft.errors import ShapeError
-from weft.models.base import ModelConfig
+from weft.models.base import LayerStack, Maker, Model, ModelConfig, stack_of
+from weft.models.capabilities import Capability, Seq2SeqLM
+from weft.models.example_step import example_cross_entropy
+
+SMOOTHING = 0.1  # of the targets in an example of training, as translations are learned
 
 
 class PairModelConfig(ModelConfig):
@@ -27,6 +31,16 @@ class PairModelConfig(ModelConfig):
     the token that a target begins with."""
 
     vocab_size: Size
+
+    @property
+    def provides(self) -> frozenset[Capability]:
+        return frozenset({Seq2SeqLM})
+
+
+def pair_rates(matrices: float, embeddings: float, head: float) -> dict[str, Any]:
+    """Learning rates of a model with one table for reading and writing."""
+    names = ("learning_rate", "embedding_rate", "head_rate")
+    return {f"optimizer.{name}": rate for name, rate in zip(names, (matrices, embeddings, head), strict=True)}
 
 
 class Remembered(Protocol):
@@ -40,8 +54,11 @@ class Remembered(Protocol):
 MemoryT = TypeVar("MemoryT", bound=Remembered)
 
 
-class PairModel(nn.Module, Generic[MemoryT]):
-    """Tokens of a source and of a target in, logits over the target's next token out, at every position."""
+class PairModel(Model, Generic[MemoryT]):
+    """Tokens of a source and of a target in, logits over the target's next token out, at every position. It has an
+    `encoder` and a `decoder`, each with `layers`."""
+
+    marks_gaps: ClassVar[bool] = False  # gaps of a source are sentinels, and what stands in them is written
 
     def forward(
         self,
@@ -53,6 +70,17 @@ class PairModel(nn.Module, Generic[MemoryT]):
     ) -> Float[Tensor, "B T V"]:
         """Logits over what follows each token of the target, which begins with the start token."""
         return self.logits(self.states(target, self.encode(source, source_keep), keep=keep))
+
+    def layers_in_order(self) -> list[LayerStack]:
+        return [stack_of(f"{name}.layers", getattr(self, name).layers, name) for name in ("encoder", "decoder")]
+
+    def example_inputs(self, batch: int, length: int, make: Maker) -> tuple[Tensor, Tensor]:
+        config = self.config
+        source = make((batch, length), getattr(config, "source_vocab_size", None) or config.vocab_size)
+        return source, make((batch, length), config.vocab_size)
+
+    def example_loss(self, batch: int, length: int, make: Maker) -> Tensor:
+        return example_cross_entropy(self(*self.example_inputs(batch, length, make)), make, SMOOTHING)
 
     @property
     def looks(self) -> str | None:

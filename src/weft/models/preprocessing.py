@@ -1,4 +1,4 @@
-"""What a picture goes through before a model from elsewhere reads it, as others write that down.
+"""What an image goes through before a model from elsewhere reads it, as others write that down.
 
 Hugging Face has a file of its own for it, preprocessor_config.json; timm has it in config.json, as `pretrained_cfg`.
 """
@@ -10,20 +10,20 @@ from typing import Any, Literal
 
 from weft.config import Config, Share, Size
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models.layouts import Foreign
+from weft.models.hugging_face_config import HuggingFaceConfig
 
 PREPROCESSOR = "preprocessor_config.json"
 Resample = Literal["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"]
 NUMBERS: tuple[Resample, ...] = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # as Pillow counts them
 HALF = (0.5, 0.5, 0.5)
-PRESSED = 384  # their ConvNeXt's processor does not crop pictures of this size and larger
+PRESSED = 384  # their ConvNeXt's processor does not crop images of this size and larger
 CROP = 0.875  # what it crops others to, if nothing is said
 
 
 class Preprocessing(Config):
-    """A picture to `image_size` rows and columns, then (pixel / 255 − mean) / std in each channel.
+    """An image to `image_size` rows and columns, then (pixel / 255 − mean) / std in each channel.
 
-    `crop` None: the whole picture is pressed into the square. A number: its shorter side becomes image_size / crop, and
+    `crop` None: the whole image is pressed into the square. A number: its shorter side becomes image_size / crop, and
     the middle is cut out.
     """
 
@@ -39,12 +39,12 @@ class Preprocessing(Config):
         if not all(0 < deviation for deviation in self.std):
             raise ConfigError(f"std = {self.std}", expected="numbers above 0")
         if self.crop == 0:
-            raise ConfigError("crop = 0", expected="the share of the picture that is left")
+            raise ConfigError("crop = 0", expected="the share of the image that is left")
 
 
-def read_preprocessing(theirs: Foreign) -> Preprocessing:
+def read_preprocessing(theirs: HuggingFaceConfig) -> Preprocessing:
     """From Hugging Face's file; what would give other pixels is refused."""
-    theirs.must_be("do_resize", True, why="pictures are always brought to one size in Weft")
+    theirs.must_be("do_resize", True, why="images are always brought to one size in Weft")
     theirs.must_be("do_rescale", True, why="pixels are always divided by 255 in Weft")
     if abs(255 * theirs.number("rescale_factor", 1 / 255) - 1) > 1e-6:
         raise UnsupportedError(f"{theirs.where}: rescale_factor = {theirs.number('rescale_factor')}", expected="1/255")
@@ -58,14 +58,14 @@ def read_preprocessing(theirs: Foreign) -> Preprocessing:
     return _made(theirs, image_size=image_size, mean=mean, std=std, resample=NUMBERS[resample], crop=crop)
 
 
-def read_timm_preprocessing(theirs: Foreign) -> Preprocessing:
+def read_timm_preprocessing(theirs: HuggingFaceConfig) -> Preprocessing:
     """From timm's `pretrained_cfg`: what it does where a model is measured."""
-    told = Foreign(theirs.table("pretrained_cfg"), f"{theirs.where}: pretrained_cfg")
-    told.must_be("crop_mode", "center", "squash", None, why="other ways to cut a picture are not known here")
+    told = HuggingFaceConfig(theirs.table("pretrained_cfg"), f"{theirs.where}: pretrained_cfg")
+    told.must_be("crop_mode", "center", "squash", None, why="other ways to cut an image are not known here")
     shape = told.sizes("input_size")
     return _made(
         theirs,
-        image_size=Foreign({"input_size": shape[1:]}, told.where).side("input_size"),
+        image_size=HuggingFaceConfig({"input_size": shape[1:]}, told.where).side("input_size"),
         mean=_numbers(told, "mean", (0.485, 0.456, 0.406)),
         std=_numbers(told, "std", (0.229, 0.224, 0.225)),
         resample=told.word("interpolation", {name: name for name in NUMBERS}, "bicubic"),
@@ -82,8 +82,8 @@ def preprocessing_settings(given: Preprocessing) -> dict[str, Any]:
         about["crop_pct"] = given.crop
     elif given.crop is not None:
         raise UnsupportedError(
-            f"pictures of {size} × {size} that are cut out of larger ones",
-            expected=f"less than {PRESSED}, or whole pictures pressed into the square",
+            f"images of {size} × {size} that are cut out of larger ones",
+            expected=f"less than {PRESSED}, or whole images pressed into the square",
         )
     return about | {
         "do_resize": True,
@@ -96,16 +96,18 @@ def preprocessing_settings(given: Preprocessing) -> dict[str, Any]:
     }
 
 
-def _size(theirs: Foreign) -> tuple[int, float | None]:
-    """How large pictures become, and which share of them is left."""
+def _size(theirs: HuggingFaceConfig) -> tuple[int, float | None]:
+    """How large images become, and which share of them is left."""
     given = theirs.values.get("size")
-    size = Foreign(given if isinstance(given, dict) else {"side": given}, f"{theirs.where}: size")
+    size = HuggingFaceConfig(given if isinstance(given, dict) else {"side": given}, f"{theirs.where}: size")
     shortest = "shortest_edge" in size.values or ("crop_pct" in theirs.values and "side" in size.values)
     if theirs.flag("do_center_crop", False):
         if "shortest_edge" not in size.values:
             raise UnsupportedError(f"{theirs.where}: a square of which the middle is cut out", expected="shortest_edge")
         cut = theirs.values.get("crop_size")
-        image_size = _square(Foreign(cut if isinstance(cut, dict) else {"side": cut}, f"{theirs.where}: crop_size"))
+        image_size = _square(
+            HuggingFaceConfig(cut if isinstance(cut, dict) else {"side": cut}, f"{theirs.where}: crop_size")
+        )
         edge = size.size("shortest_edge")
         crop = image_size / edge
         return image_size, crop if int(image_size / crop) == edge else math.nextafter(crop, 0)  # the same edge again
@@ -115,21 +117,21 @@ def _size(theirs: Foreign) -> tuple[int, float | None]:
     return edge, theirs.number("crop_pct", CROP) if edge < PRESSED else None
 
 
-def _square(size: Foreign) -> int:
+def _square(size: HuggingFaceConfig) -> int:
     if "side" in size.values:
         return size.side("side")
-    return Foreign({"size": [size.size("height"), size.size("width")]}, size.where).side("size")
+    return HuggingFaceConfig({"size": [size.size("height"), size.size("width")]}, size.where).side("size")
 
 
-def _numbers(theirs: Foreign, key: str, default: tuple[float, ...]) -> tuple[float, ...]:
+def _numbers(theirs: HuggingFaceConfig, key: str, default: tuple[float, ...]) -> tuple[float, ...]:
     value = theirs.values.get(key)
     value = default if value is None else value
     if not isinstance(value, list | tuple):
         raise DataError(f"{theirs.where}: {key} = {str(value)[:40]}", expected="a number for each channel")
-    return tuple(Foreign({key: item}, theirs.where).number(key) for item in value)
+    return tuple(HuggingFaceConfig({key: item}, theirs.where).number(key) for item in value)
 
 
-def _made(theirs: Foreign, **fields: Any) -> Preprocessing:
+def _made(theirs: HuggingFaceConfig, **fields: Any) -> Preprocessing:
     try:
         return Preprocessing(**fields)
     except ConfigError as error:

@@ -1,54 +1,75 @@
-"""Named sizes of all families: `preset("gpt2")`."""
+"""Named sizes of all families, and which families can be trained for what: the registry is asked.
+
+preset("gpt2")              # family and fields of a named size
+families_for(CausalLM)      # the families that can be trained for it
+default_for(CausalLM)       # the one that is taken when none is named
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from weft.errors import ConfigError, did_you_mean
-from weft.models import (
-    bag_of_words,
-    bert,
-    convnext,
-    davit,
-    gpt,
-    ngram,
-    resnet,
-    rnn,
-    seq2seq,
-    t5,
-    transformer,
-    vit,
-    word2vec,
-)
+from weft.models.base import ModelConfig
+from weft.models.capabilities import Capability, CausalLM
+from weft.models.sizing import Sizing
 
-FAMILIES: dict[str, dict[str, dict[str, Any]]] = {
-    "gpt": gpt.PRESETS,
-    "bert": bert.PRESETS,
-    "transformer": transformer.PRESETS,
-    "t5": t5.PRESETS,
-    "seq2seq": seq2seq.PRESETS,
-    "bahdanau": seq2seq.PRESETS,
-    "vit": vit.PRESETS,
-    "davit": davit.PRESETS,
-    "convnext": convnext.PRESETS,
-    "resnet": resnet.PRESETS,
-    "rnn": rnn.PRESETS,
-    "gru": rnn.PRESETS,
-    "lstm": rnn.PRESETS,
-    "bag-of-words": bag_of_words.PRESETS,
-    "ngram": ngram.PRESETS,
-    "cbow": word2vec.PRESETS,
-    "skipgram": word2vec.PRESETS,
-}
-PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    name: (family, fields) for family, sizes in FAMILIES.items() for name, fields in sizes.items()
-}
+
+def presets() -> dict[str, tuple[str, dict[str, Any]]]:
+    """All named sizes: family and fields."""
+    families: dict[str, Any] = ModelConfig.registry
+    return {name: (kind, dict(fields)) for kind, cls in families.items() for name, fields in cls.presets.items()}
+
+
+def is_model(name: str) -> bool:
+    """Whether it names a family or a size."""
+    return name in ModelConfig.registry or name in presets()
 
 
 def preset(name: str) -> tuple[str, dict[str, Any]]:
     """Family and fields of a named size; a family's own name is its laptop default, sized by the plan."""
-    if name in FAMILIES:
+    if name in ModelConfig.registry:
         return name, {}
-    if name not in PRESETS:
-        raise ConfigError(f"unknown model {name!r}", advice=did_you_mean(name, [*FAMILIES, *PRESETS]))
-    return PRESETS[name]
+    known = presets()
+    if name not in known:
+        raise ConfigError(f"unknown model {name!r}", advice=did_you_mean(name, [*ModelConfig.registry, *known]))
+    return known[name]
+
+
+def families_for(*capabilities: Capability) -> list[str]:
+    """The families that can be trained for any of these, as the registry has them."""
+    families: dict[str, Any] = ModelConfig.registry
+    return [kind for kind, cls in families.items() if any(can in cls.learns for can in capabilities)]
+
+
+def named(*capabilities: Capability) -> str:
+    """The same in words: "convnext, davit, resnet or vit"."""
+    *others, last = families_for(*capabilities)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def default_for(capability: Capability) -> str:
+    """The family that says it is the model for this capability when none is named."""
+    found = [kind for kind in families_for(capability) if sizing_of(kind, capability).default]
+    if len(found) != 1:
+        given = f"{len(found)} families are the default for {capability.__name__}: {', '.join(found)}"
+        raise ConfigError(given, expected="one that says `default=True`")
+    return found[0]
+
+
+def learns(kind: object, capability: Capability) -> bool:
+    """Whether the family of this kind, which may come from a file, can be trained for it."""
+    return isinstance(kind, str) and kind in families_for(capability)
+
+
+def sizing_of(kind: str, capability: Capability) -> Sizing:
+    """How a family is planned for when it is trained for this capability."""
+    cls: Any = ModelConfig.registry.find(kind)
+    found: Sizing = cls.learns[capability]
+    return found
+
+
+def tiny_model() -> ModelConfig:
+    """The settings of a model with next to no work: a step of it shows what a machine takes besides the work."""
+    fields = {"vocab_size": 32, "width": 32, "depth": 2, "max_length": 16}
+    return ModelConfig.from_config({"kind": default_for(CausalLM), **fields})

@@ -2,7 +2,7 @@
 
 He et al. 2016, "Identity Mappings in Deep Residual Networks": norm and ReLU stand before each convolution, so what a
 layer adds reaches the end unchanged. The norm is group norm (Wu & He 2018, "Group Normalization") where the paper has
-batch norm: it takes its statistics from one picture alone. So what is said of a picture does not depend on its company,
+batch norm: it takes its statistics from one image alone. So what is said of an image does not depend on its company,
 training and use compute the same, a batch may be cut into any parts, and there is no running average beside the
 parameters that a resumed training would have to bring back.
 """
@@ -10,30 +10,66 @@ parameters that a resumed training would have to bring back.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from weft.blocks.attention import Grid
+from weft.blocks.roles import CONVOLUTIONS, PATCHES, by_name
+from weft.blocks.sight import Convolves, Sight
 from weft.config import Between, Size
 from weft.errors import ConfigError, ShapeError
-from weft.models.pictures import PictureConfig, PictureHead, PictureModel, Pixels, States
+from weft.models.base import LayerStack, stack_of_stages
+from weft.models.images import STAGE_WIDTHS, ImageConfig, ImageHead, ImageModel, Pixels, States, image_sizing
+from weft.models.sites import ReachStack, no_part, seeing
+from weft.models.sizing import Budget
 
 Map = Float[Tensor, "B D Y X"]
-STAGES = 12  # each halves the picture, so more would want rows by the thousand
+STAGES = 12  # each halves the image, so more would want rows by the thousand
 
 
-class ResNetConfig(PictureConfig, kind="resnet"):
+def resnet(*depths: int) -> dict[str, object]:
+    """The paper's widths, for images of 224 × 224, with 32 groups as group norm's paper has them."""
+    return {
+        "stem": "large",
+        "widths": (64, 128, 256, 512),
+        "depths": depths,
+        "groups": 32,
+        "head": ImageHead(classes=1000),
+    }
+
+
+PRESETS: dict[str, dict[str, object]] = {
+    "resnet-18": resnet(2, 2, 2, 2),
+    "resnet-34": resnet(3, 4, 6, 3),
+}
+
+
+LARGE = 64  # rows of an image that is made smaller at once
+
+
+def _size(budget: Budget, number: int) -> dict[str, Any]:
+    width = 16 * max(1, STAGE_WIDTHS[number] // 16)
+    stem = "large" if budget.image >= LARGE else "small"
+    stages = max(1, min(4, budget.halvings(7) + (-1 if stem == "large" else 1)))
+    return {"stem": stem, "widths": tuple(width * 2**n for n in range(stages)), "depths": (1 + number // 3,) * stages}
+
+
+class ResNetConfig(ImageConfig, kind="resnet"):
     """The sizes and parts of a ResNet.
 
     stem          the first convolution: "small", 3 × 3 at every pixel, or "large", 7 × 7 and a maximum that together
                   leave a quarter of rows and columns
-    widths        the width of each stage; all but the first begin by halving the picture
+    widths        the width of each stage; all but the first begin by halving the image
     depths        the layers of each stage, two convolutions each
     groups        into how many groups of channels a norm divides; every width must be a multiple
     zero_outputs  branches and scores begin at zero
     """
+
+    learns: ClassVar = image_sizing(_size)
+    presets: ClassVar = PRESETS
 
     stem: Literal["small", "large"] = "small"
     widths: tuple[Size, ...] = (64, 128, 256)
@@ -67,6 +103,8 @@ class ResNetConfig(PictureConfig, kind="resnet"):
 class ResNetLayer(nn.Module):
     """x + second(ReLU(norm(first(ReLU(norm(x)))))); where the size changes, a 1 × 1 map brings x along."""
 
+    roles = by_name(first=CONVOLUTIONS, second=CONVOLUTIONS, shortcut=CONVOLUTIONS)
+
     def __init__(self, width: int, new_width: int, *, stride: int, groups: int) -> None:
         super().__init__()
         self.first_norm = nn.GroupNorm(groups, width)
@@ -76,14 +114,17 @@ class ResNetLayer(nn.Module):
         changes = stride > 1 or width != new_width
         self.shortcut = nn.Conv2d(width, new_width, kernel_size=1, stride=stride, bias=False) if changes else None
 
+    def sees(self) -> tuple[Sight, ...]:
+        return Convolves(self.first), Convolves(self.second)
+
     def forward(self, x: Map) -> Map:
         ready = F.relu(self.first_norm(x))
         x = x if self.shortcut is None else self.shortcut(ready)
         return x + self.second(F.relu(self.second_norm(self.first(ready))))
 
 
-class Stage(nn.Module):
-    """Layers of one width; the first of them may halve the picture."""
+class ResNetStage(nn.Module):
+    """Layers of one width; the first of them may halve the image."""
 
     def __init__(self, layers: list[ResNetLayer]) -> None:
         super().__init__()
@@ -95,8 +136,10 @@ class Stage(nn.Module):
         return x
 
 
-class ResNet(PictureModel):
+class ResNet(ImageModel):
     """Pixels in, a state for each place of the last stage out."""
+
+    roles = by_name(stem=PATCHES)
 
     def __init__(self, config: ResNetConfig) -> None:
         super().__init__(config)
@@ -108,14 +151,14 @@ class ResNet(PictureModel):
         self.classes = config.head.build(config.width)
         self._initialise()
 
-    def _stage(self, number: int) -> Stage:
+    def _stage(self, number: int) -> ResNetStage:
         config = self.config
         width = config.widths[number]
         shrinks = number > 0
         before = config.widths[number - 1] if shrinks else width
         first = ResNetLayer(before, width, stride=2 if shrinks else 1, groups=config.groups)
         others = [ResNetLayer(width, width, stride=1, groups=config.groups) for _ in range(config.depths[number] - 1)]
-        return Stage([first, *others])
+        return ResNetStage([first, *others])
 
     def _initialise(self) -> None:
         """Convolutions by √(2/inputs), which keeps the size of a signal through ReLU (He et al. 2015)."""
@@ -131,6 +174,9 @@ class ResNet(PictureModel):
             else:
                 nn.init.normal_(p, std=math.sqrt(2 / p[0].numel()))
 
+    def layers_in_order(self) -> list[LayerStack]:
+        return [stack_of_stages(self.stages)]
+
     def forward(self, pixels: Pixels) -> States:
         """The state of each place, row by row."""
         self.check_pixels(pixels)
@@ -142,28 +188,31 @@ class ResNet(PictureModel):
             x = stage(x)
         return F.relu(self.norm(x)).flatten(2).transpose(1, 2)
 
+    def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
+        no_part(self, part)
+        return [
+            ReachStack(
+                [
+                    seeing(f"stage {number}: layer {n}", layer)
+                    for number, stage in enumerate(self.stages, 1)
+                    for n, layer in enumerate(stage.layers, 1)  # type: ignore[arg-type]
+                ]
+            )
+        ]
+
+    def place_grids(self, rows: int, columns: int) -> list[Grid]:
+        first = 4 if self.config.stem == "large" else 1
+        sizes = [first * 2**number for number in range(len(self.stages))]
+        return [Grid(-(-rows // size), -(-columns // size)) for size in sizes]
+
+    def pixels_read(self, rows: int, columns: int) -> tuple[int, int]:
+        return rows, columns
+
     def _check_norms(self, pixels: Pixels) -> None:
-        """Refuse pictures of which so little is left in the end that a norm would have one number to compare."""
+        """Refuse images of which so little is left in the end that a norm would have one number to compare."""
         left = [-(-size // (4 if self.config.stem == "large" else 1)) for size in pixels.shape[2:]]
         for number, width in enumerate(self.config.widths):
             left = [-(-size // 2) for size in left] if number else left
             if width // self.config.groups * math.prod(left) < 2:
-                given = f"pictures of {pixels.shape[2]} × {pixels.shape[3]} pixels"
+                given = f"images of {pixels.shape[2]} × {pixels.shape[3]} pixels"
                 raise ShapeError(given, expected="larger ones, fewer stages, or fewer groups: a norm compares places")
-
-
-def resnet(*depths: int) -> dict[str, object]:
-    """The paper's widths, for pictures of 224 × 224, with 32 groups as group norm's paper has them."""
-    return {
-        "stem": "large",
-        "widths": (64, 128, 256, 512),
-        "depths": depths,
-        "groups": 32,
-        "head": PictureHead(classes=1000),
-    }
-
-
-PRESETS: dict[str, dict[str, object]] = {
-    "resnet-18": resnet(2, 2, 2, 2),
-    "resnet-34": resnet(3, 4, 6, 3),
-}

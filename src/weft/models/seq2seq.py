@@ -10,9 +10,9 @@ read in both directions, all states are kept, and before each step the writer lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,9 +22,16 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from weft.blocks import Cache
 from weft.blocks.attentive import Answers, AttentiveGRU
 from weft.blocks.recurrent import StateCache
+from weft.blocks.roles import FIRST_STATES, GATES, HEAD, TOKENS, Role, by_name
+from weft.blocks.sight import Begins, recurrence
 from weft.config import Between, Count, Share, Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
-from weft.models.pair_model import PairModel, PairModelConfig, check_tokens
+from weft.models.capabilities import Seq2SeqLM
+from weft.models.pair_model import PairModel, PairModelConfig, check_tokens, pair_rates
+from weft.models.sites import ACROSS, AttentionSite, Place, ReachLayer, ReachStack, chosen_part, seeing
+from weft.models.sizing import SizePreset, Sizing
+
+SIZES = ((128, 1, 0.1), (256, 1, 0.15), (384, 1, 0.2), (512, 2, 0.2), (768, 2, 0.2))  # width, depth, dropout
 
 
 class RecurrentPairConfig(PairModelConfig):
@@ -36,6 +43,13 @@ class RecurrentPairConfig(PairModelConfig):
     depth              layers that read, and as many that write
     start              the token that a target begins with
     """
+
+    learns: ClassVar = {
+        Seq2SeqLM: Sizing(
+            [SizePreset(dict(zip(("width", "depth", "dropout"), size, strict=True))) for size in SIZES],
+            training=pair_rates(0.02, 0.015, 0.005),  # larger steps than a Transformer's
+        )
+    }
 
     vocab_size: Size
     source_vocab_size: Size | None = None
@@ -78,10 +92,19 @@ class BahdanauConfig(RecurrentPairConfig, kind="bahdanau"):
 class GRULayers(nn.Module):
     """torch's recurrent kernel, a layer at a time, with dropout behind each."""
 
+    roles = by_name(layers=GATES)
+
     def __init__(self, layers: Sequence[nn.Module], dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.dropout = nn.Dropout(dropout)
+
+    def reach(self) -> list[ReachLayer]:
+        """What each layer sees of the stream that it reads."""
+        return [
+            ReachLayer(str(n), layer, (recurrence(layer),)) if isinstance(layer, nn.RNNBase) else seeing(str(n), layer)
+            for n, layer in enumerate(self.layers, 1)
+        ]
 
     def read(self, x: Float[Tensor, "B S D"], lengths: Int[Tensor, "B"] | None) -> tuple[Tensor, list[Tensor]]:
         """The last layer's states, and every layer's state after the last real token: (directions, B, D)."""
@@ -122,6 +145,8 @@ class Annotations:
 
 class _Recurrent:
     """Tokens as vectors, and logits from states, the same for both."""
+
+    roles: ClassVar[Mapping[str, Role]] = by_name(tokens=TOKENS, source_tokens=TOKENS, head=HEAD)
 
     config: RecurrentPairConfig
     tokens: nn.Embedding
@@ -188,6 +213,14 @@ class Seq2Seq(_Recurrent, PairModel[Vector]):
             for _ in range(2)
         )
 
+    def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
+        """Each layer that writes begins with the last state of the layer that read beside it."""
+        decoder = [
+            ReachLayer(layer.name, layer.module, (Begins(-1), *layer.sees), memory=number)
+            for number, layer in enumerate(self.decoder.reach())
+        ]
+        return chosen_part(part, ReachStack(self.encoder.reach(), turned=self.config.reverse), ReachStack(decoder))
+
     def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None = None) -> Vector:
         tokens, lengths, _ = in_front(source, keep, reverse=self.config.reverse)
         _, ends = self.encoder.read(self._source_vectors(tokens), lengths)
@@ -217,6 +250,8 @@ class Bahdanau(_Recurrent, PairModel[Annotations]):
     Only the first layer that writes looks: the others follow it by the kernel, all tokens at once.
     """
 
+    roles = by_name(first=FIRST_STATES, readout=HEAD)
+
     def __init__(self, config: BahdanauConfig) -> None:
         super().__init__()
         self.config: BahdanauConfig = config
@@ -235,6 +270,14 @@ class Bahdanau(_Recurrent, PairModel[Annotations]):
     @property
     def looks(self) -> str:
         return "decoder.layers.0.attention"
+
+    def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
+        """All layers that write begin with what came back to the first token that was read."""
+        decoder = [ReachLayer(one.name, one.module, (Begins(0), *one.sees)) for one in self.decoder.reach()]
+        return chosen_part(part, ReachStack(self.encoder.reach()), ReachStack(decoder))
+
+    def attention_sites(self) -> list[AttentionSite]:
+        return [AttentionSite(self.looks, Place(ACROSS, 1), "next", "source")]
 
     def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None = None) -> Annotations:
         tokens, lengths, front = in_front(source, keep)
@@ -294,6 +337,3 @@ def in_front(
         last = lengths[:, None] - 1 - torch.arange(source.shape[1], device=source.device)
         order = order.gather(1, last.clamp(min=0))
     return source.gather(1, order).masked_fill(~front, 0), lengths.cpu(), front
-
-
-PRESETS: dict[str, dict[str, object]] = {}

@@ -1,37 +1,66 @@
-"""Where a model's parts differ from the usual ones, with which most families of others were written down.
+"""The rows of parts that most families of others were written down with, and what several tables share.
 
 Plain attention with biases, layer norm with biases, a plain feed-forward part: BERT, Marian and ViT have no words for
-anything else. Each fact comes with the reason that is told when it holds.
+anything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
-from weft.blocks import AttentionConfig, FeedForwardConfig, NormConfig
-from weft.blocks.attention import SoftmaxConfig
-from weft.blocks.feedforward import PlainConfig
-from weft.blocks.norm import LayerNormConfig
+from weft.models.field_table import Fixed
 
-Facts = Iterator[tuple[bool, str]]
+# their word → ours; the first one for each of ours is the one that is written
+ACTIVATIONS = {
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "gelu_fast": "gelu-tanh",
+    "gelu": "gelu",
+    "relu": "relu",
+    "relu2": "squared-relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+_LAYER_NORM = "norm is layer with biases there"
 
 
-def unusual_norm(norm: NormConfig) -> Facts:
-    yield not isinstance(norm, LayerNormConfig) or not norm.bias, "norm is layer with biases there"
+def heads(config: Any) -> int:
+    """How many heads its attention has."""
+    return int(config.attention.sizes(config.width)[0])
 
 
-def unusual_feed_forward(part: FeedForwardConfig) -> Facts:
-    yield not isinstance(part, PlainConfig), f"feed_forward is plain there, not {part.kind}"
-    yield isinstance(part, PlainConfig) and not part.bias, "feed_forward.bias is on there"
+def head_width(config: Any) -> int:
+    """How wide each of them is."""
+    return int(config.attention.sizes(config.width)[1])
 
 
-def unusual_attention(attention: AttentionConfig, width: int) -> Facts:
-    if type(attention) is not SoftmaxConfig:
-        yield True, f"attention is softmax there, not {attention.kind}"
-        return
-    heads, head_width = attention.sizes(width)
-    yield not attention.bias, "attention.bias is on there"
-    yield attention.kv_heads not in (None, heads), "attention.kv_heads is heads there"
-    yield attention.value_width not in (None, head_width), "attention.value_width is head_width there"
-    yield attention.beta is not None, "attention.beta is 1/√head_width there"
-    yield heads * head_width != width, "heads × head_width is width there"
+def ff_width(config: Any) -> int:
+    """How wide its feed-forward part is inside."""
+    return int(config.feed_forward.hidden(config.width))
+
+
+def writing(config: Any) -> int:
+    """How many of its layers write."""
+    return int(config.writing)
+
+
+SOFTMAX = Fixed("attention.kind", "softmax")
+ONE_KEY_PER_HEAD = Fixed("attention.kv_heads", None, heads, why="attention.kv_heads is heads there")
+VALUES_LIKE_KEYS = Fixed("attention.value_width", None, head_width, why="attention.value_width is head_width there")
+USUAL_SCALE = Fixed("attention.beta", None, why="attention.beta is 1/√head_width there")
+HEADS_SHARE_WIDTH = Fixed(
+    "attention.head_width",
+    None,
+    lambda config: config.width / config.attention.heads_for(config.width),
+    why="heads × head_width is width there",
+)
+LAYER_NORM = (Fixed("norm.kind", "layer", why=_LAYER_NORM), Fixed("norm.bias", True, why=_LAYER_NORM))
+PLAIN_FEED_FORWARD = (Fixed("feed_forward.kind", "plain"), Fixed("feed_forward.bias", True))
+PLAIN_ATTENTION = (
+    SOFTMAX,
+    Fixed("attention.bias", True),
+    ONE_KEY_PER_HEAD,
+    VALUES_LIKE_KEYS,
+    USUAL_SCALE,
+    HEADS_SHARE_WIDTH,
+)

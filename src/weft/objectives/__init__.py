@@ -12,8 +12,6 @@ from weft.lazy import lazy
 if TYPE_CHECKING:
     from weft.objectives.calibration import fit_temperature as fit_temperature
     from weft.objectives.calibration import negative_log_likelihood as negative_log_likelihood
-    from weft.objectives.carried import CarriedLoss as CarriedLoss
-    from weft.objectives.carried import StretchBatch as StretchBatch
     from weft.objectives.causal import causal_loss as causal_loss
     from weft.objectives.classification import Classification as Classification
     from weft.objectives.classification import ClassifyConfig as ClassifyConfig
@@ -34,11 +32,16 @@ if TYPE_CHECKING:
     from weft.objectives.pretraining import ObjectiveConfig as ObjectiveConfig
     from weft.objectives.pretraining import PretrainingBatch as PretrainingBatch
     from weft.objectives.pretraining import pretraining_loss as pretraining_loss
+    from weft.objectives.recurrent_state import CarriedLoss as CarriedLoss
+    from weft.objectives.recurrent_state import StretchBatch as StretchBatch
     from weft.objectives.spans import SpanConfig as SpanConfig
     from weft.objectives.spans import spans_loss as spans_loss
+    from weft.objectives.token_classification import TaggedRow as TaggedRow
+    from weft.objectives.token_classification import TokenClassification as TokenClassification
+    from weft.objectives.token_classification import TokenClassifyConfig as TokenClassifyConfig
 
 _HOME = {
-    "CarriedLoss": "carried",
+    "CarriedLoss": "recurrent_state",
     "ClassScores": "metrics",
     "Classification": "classification",
     "ClassifyConfig": "classification",
@@ -46,7 +49,10 @@ _HOME = {
     "ObjectiveConfig": "pretraining",
     "PretrainingBatch": "pretraining",
     "SpanConfig": "spans",
-    "StretchBatch": "carried",
+    "StretchBatch": "recurrent_state",
+    "TaggedRow": "token_classification",
+    "TokenClassification": "token_classification",
+    "TokenClassifyConfig": "token_classification",
     "accuracy": "metrics",
     "causal_loss": "causal",
     "class_scores": "metrics",
@@ -76,6 +82,9 @@ __all__ = [
     "PretrainingBatch",
     "SpanConfig",
     "StretchBatch",
+    "TaggedRow",
+    "TokenClassification",
+    "TokenClassifyConfig",
     "accuracy",
     "causal_loss",
     "class_scores",

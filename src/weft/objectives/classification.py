@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.config import Config, Share
-from weft.models import TextClassifier, TextRow
+from weft.models import ClassifiesText, TextRow
 
 Kind = Literal["single", "several", "number"]
 
@@ -73,12 +73,8 @@ class Classification:
         return self.loss(logits, batch.labels), len(batch.labels)
 
     def with_gaps(self, row: TextRow) -> TextRow:
-        """The row with some of its tokens hidden, by torch's random state."""
-        if not self.word_dropout:
-            return row
-        chosen = torch.rand(row.tokens.shape, device=row.tokens.device) < self.word_dropout
-        chosen &= ~torch.isin(row.tokens, self.whole.to(row.tokens.device))
-        return TextRow(row.tokens.masked_fill(chosen, self.hidden), row.segments, row.unpadded)
+        """The row with some of its tokens hidden."""
+        return hide_tokens(row, self.word_dropout, self.hidden, self.whole)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Of logits (N, classes), summed."""
@@ -95,7 +91,16 @@ class Classification:
         return (each * (weights[labels] if labels.dim() == 1 else labels @ weights)).sum()
 
 
+def hide_tokens(row: TextRow, share: float, hidden: int, whole: Tensor) -> TextRow:
+    """The row with this share of its tokens replaced by `hidden`, by torch's random state; none of `whole` is."""
+    if not share:
+        return row
+    chosen = torch.rand(row.tokens.shape, device=row.tokens.device) < share
+    chosen &= ~torch.isin(row.tokens, whole.to(row.tokens.device))
+    return TextRow(row.tokens.masked_fill(chosen, hidden), row.segments, row.unpadded)
+
+
 def class_logits(model: nn.Module, row: TextRow) -> Tensor:
     """(N, classes): what the model says of each text in the row."""
-    assert isinstance(model, TextClassifier)
+    assert isinstance(model, ClassifiesText)
     return model.text_logits(row)

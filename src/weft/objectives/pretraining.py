@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from weft.blocks import Unpadded
+from weft.blocks import PackedSequences
 from weft.config import Amount, Between, Config
 from weft.data.masking import Masking
 from weft.data.pretraining import ENTAILMENT, MASKED, TASKS, PretrainingRow, check_tasks
 from weft.errors import ConfigError
-from weft.models import HeadConfig, TextRow
-from weft.models.bert import MaskedConfig, PairsConfig, PretrainingConfig
+from weft.models import FillsSpans, TextRow, named
 from weft.objectives.spans import SPANS, SpanConfig
 
 Part = tuple[Tensor, Tensor, int]
@@ -35,10 +34,10 @@ Part = tuple[Tensor, Tensor, int]
 class ObjectiveConfig(Config):
     """What is learned from text.
 
-    tasks           a bert: any of masked, next-sentence, sentence-order, inversion, entailment; a t5: spans alone
+    tasks           any of masked, next-sentence, sentence-order, inversion, entailment; or spans alone, as T5 learns
     masked_share    of the tokens that are hidden; `whole_words`: with all tokens of their word
     pair_weight     what a pair counts beside a hidden token; None: masked_share · length, close to BERT's two means
-    spans           how much is hidden from a t5
+    spans           how much is hidden from a model that writes it
     """
 
     tasks: tuple[str, ...] = (MASKED,)
@@ -48,34 +47,37 @@ class ObjectiveConfig(Config):
     spans: SpanConfig = SpanConfig()
 
     @classmethod
-    def usual(cls, family: str) -> ObjectiveConfig:
-        """What a family learns when nobody says otherwise."""
-        return cls(tasks=(SPANS,)) if family == "t5" else cls()
+    def usual(cls, *, spans: bool) -> ObjectiveConfig:
+        """What is learned when nobody says otherwise, by a model that fills spans or one that fills masks."""
+        return cls(tasks=(SPANS,)) if spans else cls()
 
     def check(self) -> None:
         check_tasks(self.tasks, (*TASKS, SPANS))
         if SPANS in self.tasks and len(self.tasks) > 1:
             raise ConfigError(
-                f"tasks = {', '.join(self.tasks)}", expected="spans alone, which a t5 learns, or the others without it"
+                f"tasks = {', '.join(self.tasks)}",
+                expected=f"spans alone, which a {named(FillsSpans)} learns, or the others without it",
             )
         if self.pair_weight is not None and not self.questions:
             raise ConfigError(f"pair_weight = {self.pair_weight:g} without pairs", expected="a task with pairs")
         if self.pair_weight == 0 and MASKED not in self.tasks:
             raise ConfigError("pair_weight = 0 leaves nothing to learn", expected="a weight above 0")
 
-    def check_family(self, family: str) -> None:
-        """Refuse what this family cannot learn, and settings that would say nothing to it."""
-        writes = family == "t5"
+    def check_family(self, family: str, *, spans: bool) -> None:
+        """Refuse what a family that fills `spans`, or masks, cannot learn, and settings that say nothing to it."""
+        writes = spans
         if writes != (SPANS in self.tasks):
-            expected = "spans: a t5 writes what is missing" if writes else f"any of {', '.join(TASKS)}"
+            expected = f"spans: a {family} writes what is missing" if writes else f"any of {', '.join(TASKS)}"
             raise ConfigError(f"objective.tasks = {', '.join(self.tasks)} for a {family}", expected=expected)
         nothing = ("masked_share", "whole_words", "pair_weight") if writes else ("spans",)
-        usual = ObjectiveConfig.usual(family)
+        usual = ObjectiveConfig.usual(spans=spans)
         for name in nothing:
             if getattr(self, name) != getattr(usual, name):
                 raise ConfigError(
                     f"objective.{name} for a {family}, which learns {', '.join(self.tasks)}",
-                    expected="objective.spans.share, .span or .anywhere" if writes else "--model t5 with it",
+                    expected="objective.spans.share, .span or .anywhere"
+                    if writes
+                    else f"--model {named(FillsSpans)} with it",
                 )
 
     @property
@@ -93,13 +95,13 @@ class ObjectiveConfig(Config):
             return self.pair_weight
         return self.masked_share * length if MASKED in self.tasks else 1.0
 
-    def head(self, classes: int = 2) -> HeadConfig:
-        """What a BERT needs on top for these tasks; `classes` of labelled pairs."""
+    def head(self, classes: int = 2) -> dict[str, Any]:
+        """What a model needs on top for these tasks; `classes` of labelled pairs."""
         answers = tuple(classes if task == ENTAILMENT else 2 for task in self.questions)
         if not self.questions:
-            return MaskedConfig()
-        kind = PretrainingConfig if MASKED in self.tasks else PairsConfig
-        return kind(questions=self.questions, answers=answers)
+            return {"kind": "masked"}
+        kind = "pretraining" if MASKED in self.tasks else "pairs"
+        return {"kind": kind, "questions": self.questions, "answers": answers}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,7 @@ class PretrainingBatch:
     def of(cls, row: PretrainingRow, config: ObjectiveConfig, length: float) -> PretrainingBatch:
         """What the data side made, as tensors; `length` is how many tokens texts have on average."""
         tokens, segments = (torch.from_numpy(part)[None] for part in (row.tokens, row.segments))
-        text = TextRow(tokens, segments if config.questions else None, Unpadded(tuple(row.lengths.tolist())))
+        text = TextRow(tokens, segments if config.questions else None, PackedSequences(tuple(row.lengths.tolist())))
         hidden = (row.places, row.targets) if MASKED in config.tasks else (None, None)
         places, targets = (None if part is None else torch.from_numpy(part) for part in hidden)
         none = (np.empty(0, dtype=np.int64),) * 2  # every batch names all questions: processes add up their sums

@@ -1,4 +1,4 @@
-"""Axes of a picture: round numbers around the values, and where a value stands between them."""
+"""Axes of a chart: round numbers around the values, and where a value stands between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of a page as SVG: lines, labelled dots, bars; each says in words what it shows."""
+"""Charts of a page as SVG: lines, labelled dots, bars; each says in words what it shows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from weft.pages.axes import Axis, spread, tick_text
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1")
 DASHES = ("", "6 3", "2 3", "9 3 2 3")  # and apart without colours too
 
-WIDE = (720, 300)  # a picture as wide as the page
+WIDE = (720, 300)  # a chart as wide as the page
 HALF = (460, 260)  # one that stands beside another (`beside`)
 LEFT, RIGHT, BOTTOM, TOP = 64, 16, 44, 26
-LETTER = 12  # the size of letters in a picture
+LETTER = 12  # the size of letters in a chart
 BAR, GAP, NAMES, BAR_WIDTH = 18, 8, 156, 360
 LONG_NAME = 20  # letters of a name beside a bar
 
@@ -193,12 +193,12 @@ class _Frame:
         self.across, self.up, (self.width, self.height) = across, up, size
 
     def place(self, x: float, y: float) -> Point:
-        """Where a value stands in the picture."""
+        """Where a value stands in the chart."""
         wide, tall = self.width - LEFT - RIGHT, self.height - BOTTOM - TOP
         return LEFT + wide * self.across.place(x), TOP + tall * (1 - self.up.place(y))
 
     def svg(self, drawn: str, across: str, up: str, told: str) -> str:
-        """The picture with grid and titles, in words too."""
+        """The chart with grid and titles, in words too."""
         width, height, grid = self.width, self.height, ""
         for value in self.up.ticks:
             _, y = self.place(self.across.ticks[0], value)

@@ -1,4 +1,4 @@
-"""A picture with its title, and the table of its numbers behind it."""
+"""A chart with its title, and the table of its numbers behind it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from weft.pages.tables import table
 
 
-def figure(title: str, picture: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """`picture` is HTML; everything else is text."""
-    numbers = f"<details><summary>The numbers of this picture</summary>{table(heads, rows, caption=title)}</details>"
-    return f"<figure><figcaption><b>{html.escape(title)}</b></figcaption>{picture}{numbers}</figure>\n"
+def figure(title: str, chart: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """`chart` is HTML; everything else is text."""
+    numbers = f"<details><summary>The numbers of this chart</summary>{table(heads, rows, caption=title)}</details>"
+    return f"<figure><figcaption><b>{html.escape(title)}</b></figcaption>{chart}{numbers}</figure>\n"
 
 
 def beside(*parts: str) -> str:

@@ -1,4 +1,4 @@
-"""A picture inside a page: PNG as text, made without anybody's help."""
+"""A chart inside a page: PNG as text, made without anybody's help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def png_uri(pixels: bytes, width: int, height: int, channels: int) -> str:
 
 
 def png_pixels(uri: str) -> tuple[bytes, int, int, int]:
-    """Pixels, width, height and channels of what `png_uri` made; pictures of others are none of our business."""
+    """Pixels, width, height and channels of what `png_uri` made; charts of others are none of our business."""
     data = base64.b64decode(uri.partition(",")[2])
     width, height, _, colour = struct.unpack(">IIBB", data[16:26])
     channels = {colour: channels for channels, colour in COLOUR_TYPES.items()}[colour]

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Html(str):
-    """What is HTML already, such as a link or a picture in a cell; everything else is text and escaped."""
+    """What is HTML already, such as a link or a chart in a cell; everything else is text and escaped."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Pages that stand alone: no request to anywhere, a table behind every picture."""
+"""Pages that stand alone: no request to anywhere, a table behind every image."""
 
 from __future__ import annotations
 

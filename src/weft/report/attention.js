@@ -39,6 +39,15 @@ class Attention {
     return (this.map.bytes[row * this.map.columns + column] / 255) * this.map.largest[row];
   }
 
+  /** A weight in per cent, where it is a share of its row; else as a number. */
+  inWords(weight) {
+    return this.areShares() ? percent(weight) : weight.toPrecision(3);
+  }
+
+  areShares() {
+    return this.state.what === "rollout" || this.layers()[this.state.layer].shares;
+  }
+
   /** How dark a weight is drawn, 0 … 1: as it is, or beside the largest of its row. */
   shade(row, column) {
     const share = this.map.bytes[row * this.map.columns + column] / 255;
@@ -78,7 +87,7 @@ class Attention {
     const { state, map } = this;
     const grid = map.asking.grid || map.answering.grid;
     const size = Math.max(map.rows, map.columns);
-    state.draws = [...(grid ? ["picture"] : []), ...(size <= LINES ? ["lines"] : []), "matrix"];
+    state.draws = [...(grid ? ["image"] : []), ...(size <= LINES ? ["lines"] : []), "matrix"];
     if (!state.draws.includes(state.draw)) state.draw = size <= SHORT || grid ? state.draws[0] : "matrix";
     state.shade ??= grid || map.columns > FLAT ? "row" : "weight";
     const [high, wide] = map.asking.grid || [0, 0];
@@ -132,7 +141,7 @@ class Attention {
     this.canvas.addEventListener("mousemove", (event) => this.onCanvas(event, false));
     this.canvas.addEventListener("mouseleave", () => this.leave());
     this.canvas.addEventListener("click", (event) => this.onCanvas(event, true));
-    this.frame.addEventListener("keydown", (event) => this.pictureKey(event));
+    this.frame.addEventListener("keydown", (event) => this.imageKey(event));
   }
 
   tabs(id) {
@@ -169,7 +178,7 @@ class Attention {
     this.overview.show(this.layers(), state);
     const whats = [["head", `head ${state.layer + 1}.${state.head + 1}`], ["mean", `mean of layer ${state.layer + 1}`]];
     if (view.rollouts.includes(state.part)) whats.push(["rollout", "rollout of all layers"]);
-    const draws = { picture: "picture", lines: "lines", matrix: "matrix" };
+    const draws = { image: "image", lines: "lines", matrix: "matrix" };
     const groups = [
       ["what", "Show", whats],
       ["draw", "Draw", state.draws.map((draw) => [draw, draws[draw]])],
@@ -200,7 +209,7 @@ class Attention {
     this.point(side, clamp(this.state.at.index, 0, count - 1), true);
   }
 
-  /** The tokens of both sides, each a list to walk through; of a picture only what has no place in it. */
+  /** The tokens of both sides, each a list to walk through; of an image only what has no place in it. */
   lists(same) {
     const { draw } = this.state;
     if (same && this.listed === draw) return;
@@ -208,7 +217,7 @@ class Attention {
     this.figure.className = `figure ${draw}`;
     for (const side of ["asking", "answering"]) {
       const { labels, grid } = this.map[side];
-      const count = draw === "picture" && grid ? labels.length - grid[0] * grid[1] : labels.length;
+      const count = draw === "image" && grid ? labels.length - grid[0] * grid[1] : labels.length;
       const options = labels.slice(0, count).map((label, n) => make("span", { role: "option", "data-at": n, tabindex: -1,
         title: `${label} (${n + 1})` }, visible(label)));
       const box = make("div", { role: "listbox", "aria-label": `Tokens ${side}` }, ...options);
@@ -227,9 +236,9 @@ class Attention {
       this.boxes[side].hidden = count === 0;
       this.boxes[side].last = 0;
     }
-    const places = { tabindex: "0", role: "application", "aria-label": "Places of the picture: arrow keys choose" };
+    const places = { tabindex: "0", role: "application", "aria-label": "Places of the image: arrow keys choose" };
     for (const [name, value] of Object.entries(places)) {
-      if (draw === "picture") this.frame.setAttribute(name, value);
+      if (draw === "image") this.frame.setAttribute(name, value);
       else this.frame.removeAttribute(name);
     }
   }
@@ -278,7 +287,7 @@ class Attention {
     const name = (label, n) => `“${isolated(label)}” (${n + 1})`;
     const verb = at.side === "asking" ? "looks at" : "is looked at by";
     const who = name(this.map[at.side].labels[at.index], at.index);
-    const most = some.slice(0, 3).map((n) => `${name(labels[n], n)} ${percent(weights[n])}`);
+    const most = some.slice(0, 3).map((n) => `${name(labels[n], n)} ${this.inWords(weights[n])}`);
     this.said.textContent = `${who} ${verb} ${most.join(", ") || "nothing"}${some.length > 3 ? ", …" : "."}`;
     this.caption.textContent = at.side === "asking" ? `Where ${who} looks` : `Who looks at ${who}`;
     const heads = [verb, "position", "weight"].map((head, n) => make("th", { scope: "col", class: n ? "number" : false }, head));
@@ -286,7 +295,7 @@ class Attention {
     const shown = this.state.all ? order : some.slice(0, TOP);
     const top = weights[order[0]] || 1;
     const row = (label, place, weight, share) => make("tr", {}, make("td", { class: "label" }, label),
-      make("td", { class: "number" }, place), make("td", { class: "number gauge", style: `--share: ${share}` }, percent(weight)));
+      make("td", { class: "number" }, place), make("td", { class: "number gauge", style: `--share: ${share}` }, this.inWords(weight)));
     const rows = shown.map((n) => row(isolated(labels[n]), n + 1, weights[n], (weights[n] / top).toFixed(3)));
     const rest = some.slice(shown.length);
     if (rest.length) rows.push(row(`${rest.length} more`, "", rest.reduce((sum, n) => sum + weights[n], 0), 0));
@@ -311,13 +320,13 @@ class Attention {
       const grid = other.grid ? other : map[at.side];
       const opacity = (n) => (other.grid ? shade(...this.pair(at, n)) : 0);
       const chosen = map[at.side].grid ? at.index - firstPlace(map[at.side]) + firstPlace(grid) : null;
-      this.cells = drawPicture(this.canvas, width, this.picture, grid, opacity, chosen, colours);
+      this.cells = drawImage(this.canvas, width, this.image, grid, opacity, chosen, colours);
     }
     const layer = `layer ${state.layer + 1}`;
     const what = { head: `${layer}, head ${state.head + 1}`, mean: `${layer}, mean of heads`, rollout: "rollout of all layers" }[state.what];
     const name = `Attention of ${what}: ${map.rows} asking, ${map.columns} answering. `;
     this.canvas.setAttribute("aria-label", name + this.said.textContent);
-    const dark = state.shade === "row" ? "full colour is the largest weight of a row" : "full colour is a weight of 100\u00a0%";
+    const dark = state.shade === "row" ? "full colour is the largest weight of a row" : `full colour is a weight of ${this.areShares() ? "100\u00a0%" : "1"}`;
     const rolled = " Rollout multiplies the layers, half of each state being kept (Abnar and Zuidema 2020).";
     const pair = this.cell && state.draw === "matrix" ? this.pairTold(...this.cell) : "";
     this.legend.textContent = `${pair}${what}: ${dark}. Weights are rounded to 1/255 of the largest of their row.${
@@ -327,7 +336,7 @@ class Attention {
 
   pairTold(row, column) {
     const [from, to] = [this.map.asking.labels[row], this.map.answering.labels[column]].map(isolated);
-    return `“${from}” (${row + 1}) looks at “${to}” (${column + 1}): ${percent(this.weight(row, column))}. `;
+    return `“${from}” (${row + 1}) looks at “${to}” (${column + 1}): ${this.inWords(this.weight(row, column))}. `;
   }
 
   onCanvas(event, keep) {
@@ -342,10 +351,10 @@ class Attention {
     else if (this.map[side].grid) this.point(side, firstPlace(this.map[side]) + row * cells.columns + column, keep);
   }
 
-  pictureKey(event) {
+  imageKey(event) {
     const { side, index } = this.state.at;
     const { grid } = this.map[side];
-    if (this.state.draw !== "picture" || !grid) return;
+    if (this.state.draw !== "image" || !grid) return;
     const first = firstPlace(this.map[side]);
     const from = index < first ? 0 : index - first;
     const to = step(event.key, from, grid[0] * grid[1], grid[1]);
@@ -356,8 +365,8 @@ class Attention {
 
   async start() {
     this.build();
-    this.picture = await this.data.picture();
-    if (this.picture) this.figure.append(this.picture.coloured);
+    this.image = await this.data.image();
+    if (this.image) this.figure.append(this.image.coloured);
     await this.choose({});
     new ResizeObserver(() => this.draw()).observe(this.app);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

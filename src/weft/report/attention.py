@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from weft.analysis.view import AttentionView
 from weft.pages import page, table
-from weft.report.attention_data import picture_data, view_data, weights_data
+from weft.report.attention_data import image_data, view_data, weights_data
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Section:
 
 
 def attention_page(view: AttentionView) -> str:
-    """One file that stands alone: the weights, the picture and all that draws them are inside."""
+    """One file that stands alone: the weights, the image and all that draws them are inside."""
     section = attention_section(view, "attention")
     style = f"body {{ max-width: 78rem; }}\n{section.style}"
     return page(f"Attention: {view.title}", section.html, style=style, script=section.script)
@@ -38,8 +38,8 @@ def attention_section(view: AttentionView, ident: str, *, level: int = 2) -> Sec
     facts = "".join(f"<div><dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd></div>" for k, v in _facts(view).items())
     data = [_data("view", safe_json({**view_data(view), "level": level}), "application/json")]
     data += [_data(key, text) for key, text in weights_data(view).items()]
-    if view.picture is not None:
-        data.append(_data("picture", picture_data(view.picture)))
+    if view.image is not None:
+        data.append(_data("image", image_data(view.image)))
     title = html.escape(f"Attention: {view.title}", quote=True)
     without = f"<noscript><p>The maps are drawn by a script; this is a list of them.</p>{_list(view)}</noscript>"
     body = (

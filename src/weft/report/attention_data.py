@@ -1,4 +1,4 @@
-"""What the attention page carries: weights in one byte each, small copies of all heads, labels, the picture."""
+"""What the attention page carries: weights in one byte each, small copies of all heads, labels, the image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.analysis.view import AttentionView, Side
 
 SMALL = 40  # cells along a side of a small copy
 LONG = 64  # columns above which a small copy shows weights beside the largest of their row
-PIXELS = 768  # along a side of the picture; of a larger one, every second, third … pixel is taken
+PIXELS = 768  # along a side of the image; of a larger one, every second, third … pixel is taken
 
 
 def view_data(view: AttentionView) -> dict[str, Any]:
@@ -32,18 +32,19 @@ def view_data(view: AttentionView) -> dict[str, Any]:
             "heads": m.weights.shape[0],
             "asking": number(m.asking),
             "answering": number(m.answering),
+            "shares": m.are_shares,
             "small": [min(SMALL, size) for size in m.weights.shape[1:]],
         }
         for m in view.maps
     ]
     grids = [None if s.grid is None else [s.grid.rows, s.grid.columns] for s in sides]
-    shape = None if view.picture is None else list(_fewer(view.picture).shape[:2])
+    shape = None if view.image is None else list(_fewer(view.image).shape[:2])
     return {
         "title": view.title,
         "maps": maps,
         "sides": [{"labels": list(s.labels), "grid": g} for s, g in zip(sides, grids, strict=True)],
         "rollouts": list(view.rollouts),
-        "picture": shape,
+        "image": shape,
     }
 
 
@@ -51,7 +52,7 @@ def weights_data(view: AttentionView) -> dict[str, str]:
     """By name: `map N` and `rollout PART` as told in `in_bytes`, `small` the small copies of all maps."""
     found = {f"map {n}": _packed(in_bytes(m.weights)) for n, m in enumerate(view.maps)}
     found |= {f"rollout {part}": _packed(in_bytes(weights[None])) for part, weights in view.rollouts.items()}
-    found["small"] = _packed(b"".join(small_copy(m.weights).tobytes() for m in view.maps))
+    found["small"] = _packed(b"".join(small_copy(m.weights, shares=m.are_shares).tobytes() for m in view.maps))
     return found
 
 
@@ -64,9 +65,9 @@ def in_bytes(weights: Float[np.ndarray, "H T S"]) -> bytes:
     return largest.astype("<f4").tobytes() + np.rint(shares * 255).astype(np.uint8).tobytes()
 
 
-def small_copy(weights: Float[np.ndarray, "H T S"]) -> UInt8[np.ndarray, "H t s"]:
+def small_copy(weights: Float[np.ndarray, "H T S"], *, shares: bool = True) -> UInt8[np.ndarray, "H t s"]:
     """At most SMALL × SMALL cells of each head, each the largest of what it stands for."""
-    if weights.shape[2] > LONG:
+    if weights.shape[2] > LONG or not shares:
         largest = weights.max(axis=-1, keepdims=True, initial=0)
         weights = np.divide(weights, largest, out=np.zeros_like(weights), where=largest > 0)
     for axis in (1, 2):
@@ -76,15 +77,15 @@ def small_copy(weights: Float[np.ndarray, "H T S"]) -> UInt8[np.ndarray, "H t s"
     return np.rint(weights * 255).astype(np.uint8)
 
 
-def picture_data(picture: UInt8[np.ndarray, "Y X C"]) -> str:
+def image_data(image: UInt8[np.ndarray, "Y X C"]) -> str:
     """Red, green and blue of each pixel; one channel is grey."""
-    few = _fewer(picture)
+    few = _fewer(image)
     return _packed(np.ascontiguousarray(np.repeat(few, 3, axis=2) if few.shape[2] < 3 else few[..., :3]).tobytes())
 
 
-def _fewer(picture: UInt8[np.ndarray, "Y X C"]) -> UInt8[np.ndarray, "Y X C"]:
-    step = -(-max(picture.shape[:2]) // PIXELS)
-    return picture[::step, ::step]
+def _fewer(image: UInt8[np.ndarray, "Y X C"]) -> UInt8[np.ndarray, "Y X C"]:
+    step = -(-max(image.shape[:2]) // PIXELS)
+    return image[::step, ::step]
 
 
 def _packed(data: bytes) -> str:

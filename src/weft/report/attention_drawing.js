@@ -1,11 +1,11 @@
-/* What the attention page is drawn with: small tools, and the three pictures of a map. Nothing here knows what is chosen
+/* What the attention page is drawn with: small tools, and the three images of a map. Nothing here knows what is chosen
    or why. A map is {rows, columns, asking, answering, largest, bytes}: a byte for each weight, 255 being the largest of
    its row; `shade(row, column)` is how dark a weight is drawn, 0 … 1. */
 "use strict";
 
 const LINE = 28; // pixels: a token in the lists beside the lines
 const CELL = 30; // pixels: the largest cell of a matrix
-const SIDE = 460; // pixels: the longer side of a picture
+const SIDE = 460; // pixels: the longer side of an image
 
 const make = (tag, values = {}, ...inside) => {
   const element = document.createElement(tag);
@@ -135,15 +135,15 @@ const drawMatrix = (canvas, width, map, image, at, { ink, heat }) => {
 /** The number of the first label of a side that is a place: before it stand others, such as a class token. */
 const firstPlace = ({ labels, grid: [rows, columns] }) => labels.length - rows * columns;
 
-/** The picture, and over it the places of `grid` as dark as `opacity(index)`; `chosen` is framed. Where the cells are. */
-const drawPicture = (canvas, width, picture, grid, opacity, chosen, { ground, heat }) => {
+/** The image, and over it the places of `grid` as dark as `opacity(index)`; `chosen` is framed. Where the cells are. */
+const drawImage = (canvas, width, image, grid, opacity, chosen, { ground, heat }) => {
   const [rows, columns] = grid.grid;
-  const scale = Math.min(SIDE, width) / Math.max(...(picture ? [picture.height, picture.width] : [rows, columns]));
-  const [high, wide] = (picture ? [picture.height, picture.width] : [rows, columns]).map((size) => Math.round(size * scale));
+  const scale = Math.min(SIDE, width) / Math.max(...(image ? [image.height, image.width] : [rows, columns]));
+  const [high, wide] = (image ? [image.height, image.width] : [rows, columns]).map((size) => Math.round(size * scale));
   const pen = fit(canvas, wide, high);
   pen.imageSmoothingEnabled = scale < 2;
-  if (picture) pen.drawImage(picture, 0, 0, wide, high);
-  pen.fillStyle = `rgba(${ground}, 0.35)`; // paler, so that the colour is seen on every picture
+  if (image) pen.drawImage(image, 0, 0, wide, high);
+  pen.fillStyle = `rgba(${ground}, 0.35)`; // paler, so that the colour is seen on every image
   pen.fillRect(0, 0, wide, high);
   const first = firstPlace(grid);
   const [cellWide, cellHigh] = [wide / columns, high / rows];

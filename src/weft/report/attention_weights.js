@@ -43,11 +43,11 @@ class Data {
     }));
   }
 
-  /** The picture in grey as a canvas, to draw upon, with the coloured one beside it; null if there is none. */
-  async picture() {
-    if (!this.view.picture) return null;
-    const [high, wide] = this.view.picture;
-    const pixels = new Uint8Array(await this.bytes("picture"));
+  /** The image in grey as a canvas, to draw upon, with the coloured one beside it; null if there is none. */
+  async image() {
+    if (!this.view.image) return null;
+    const [high, wide] = this.view.image;
+    const pixels = new Uint8Array(await this.bytes("image"));
     const canvas = (pixel, values) => {
       const made = make("canvas", { width: wide, height: high, ...values });
       const image = new ImageData(wide, high);
@@ -56,7 +56,7 @@ class Data {
       return made;
     };
     const grey = canvas((red, green, blue) => Array(3).fill(0.3 * red + 0.59 * green + 0.11 * blue));
-    grey.coloured = canvas((...pixel) => pixel, { role: "img", class: "coloured", "aria-label": "The picture as it is" });
+    grey.coloured = canvas((...pixel) => pixel, { role: "img", class: "coloured", "aria-label": "The image as it is" });
     return grey;
   }
 

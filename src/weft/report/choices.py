@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.pages import table
 from weft.report.run_files import RunFiles
-from weft.report.wording import plan_lines
+from weft.tasks.task import find_task
 
 FACTS = {  # of the plan by the name of its reason
     "task": ("task",),
@@ -34,7 +34,8 @@ def choices(files: RunFiles) -> str:
     """The plan in sentences, then each choice with its reason."""
     if not files.plan:
         return "<p>This run was made by a version of Weft that did not write its plan down; see the settings below.</p>"
-    told = "".join(f"<p>{html.escape(line)}</p>\n" for text in plan_lines(files.plan) for line in text.split("\n"))
+    lines = find_task(files.plan["task"], files.plan["model"]).words.plan(files.plan)
+    told = "".join(f"<p>{html.escape(line)}</p>\n" for text in lines for line in text.split("\n"))
     rows = [(name, _facts(files.plan, name), reason) for name, reason in files.reasons.items()]
     return told + (table(("what", "chosen", "why"), rows) if rows else "") + _changed(files)
 
@@ -42,7 +43,7 @@ def choices(files: RunFiles) -> str:
 def _facts(plan: dict[str, Any], name: str) -> str:
     keys = [key for key in FACTS.get(name, ()) if plan.get(key) is not None]
     if "batch_tokens" in keys:
-        keys.remove("batch")  # which counts bunches of tokens there
+        keys.remove("batch")  # which counts length_buckets of tokens there
     return ", ".join(NAMES.get(key, "{}").format(plan[key]) for key in keys)
 
 

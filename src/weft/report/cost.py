@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weft.cost.flops import walk
-from weft.cost.parts import parameters_by_part
 from weft.models import ModelConfig
 from weft.pages import Bar, bars, figure, table
 from weft.report.run_files import RunFiles
-from weft.tasks.inspected import inspected, learning_of
+from weft.tasks.inspection import inspected
 
 FEW = 12  # parts that are drawn
 
@@ -25,7 +23,6 @@ def _rows(files: RunFiles) -> list[tuple[str, str, str]]:
     seconds = max(files.seconds.values(), default=0.0)
     flops = (plan.get("flops") or 0.0) * steps
     counted = "forward and backward, counted from the shapes"
-    counted += ", as if all of it learned" if files.config.get("training", {}).get("freeze") is not None else ""
     each = sorted(line.get("seconds", 0.0) for line in files.timing)
     rows = [
         ("parameters", f"{plan['parameters']:,}" if plan.get("parameters") else "", ""),
@@ -46,14 +43,13 @@ _MACHINE = {"processors": "processors:", "threads": "threads in use:", "cpu_capa
 
 def _parts(files: RunFiles) -> str:
     """Of a model that is learned in steps; counts and tables have no parts."""
-    config = ModelConfig.pick(files.config["model"])
+    config = ModelConfig.from_config(files.config["model"])
     if not config.learned_in_steps:
         return ""
-    shown = _share_of("Parameters by part", "parameters", dict(parameters_by_part(config.skeleton())))
-    found = inspected(str(files.path.absolute()))
-    walked = walk(found.config, batch=found.batch, length=found.length, learning=learning_of(found.training))
-    operations = {part: one.total for part, one in walked.parts.items()}
-    if not walked.total.total:  # it looks up and adds
+    found = inspected(str(files.path.absolute())).cost
+    shown = _share_of("Parameters by part", "parameters", found.parameters_by_part)
+    operations = {part: one.total for part, one in found.parts.items()}
+    if not found.flops:  # it looks up and adds
         return shown
     return shown + _share_of("Operations of a step by part", "operations", operations)
 

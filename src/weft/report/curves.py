@@ -10,22 +10,8 @@ from weft.pages import Line, beside, figure, line_chart, table
 from weft.pages.charts import HALF, Point, smoothed
 from weft.report.run_files import RunFiles
 
-ROWS = 40  # of a table behind a picture
+ROWS = 40  # of a table behind a chart
 STRETCHES = 120  # points of a line that is smoothed
-UNITS = {
-    "generate": "nats per token",
-    "fill": "nats",
-    "classify": "nats per example",
-    "translate": "nats per token",
-    "embed": "nats per example",
-}
-READ = {
-    "generate": "tokens read",
-    "fill": "questions answered",
-    "classify": "examples read",
-    "translate": "tokens written",
-    "embed": "words read",
-}
 OTHERS = {  # measured beside the loss
     "bits_per_byte": "bits per byte",
     "accuracy": "accuracy",
@@ -41,20 +27,20 @@ OTHERS = {  # measured beside the loss
 
 
 def curves(files: RunFiles) -> str:
-    """Pictures with a table behind each; a run of one step has none."""
+    """Charts with a table behind each; a run of one step has none."""
     if len(files.steps) < 2:
         return "<p>There are no steps to draw: all of it was learned at once.</p>\n" + held_out(files)
     last = files.steps[-1]
     told = (
-        f"<p>{last['step']:,} steps, {last.get('tokens', 0):,} {READ.get(files.task, 'tokens read')}. The line is the "
-        f"loss of the steps in {UNITS.get(files.task, 'nats')}, smoothed; the dots are measured on what was held out."
+        f"<p>{last['step']:,} steps, {last.get('tokens', 0):,} {files.words.read}. The line is the "
+        f"loss of the steps in {files.words.unit}, smoothed; the dots are measured on what was held out."
         "</p>\n"
     )
     return told + _loss(files) + _others(files) + _learning(files) + held_out(files)
 
 
 def _loss(files: RunFiles) -> str:
-    unit = UNITS.get(files.task, "nats")
+    unit = files.words.unit
     over_steps = _losses(files, lambda step: float(step["step"]), "steps", f"Loss over steps, {unit}")
     if not files.seconds:
         return beside(over_steps)
@@ -71,9 +57,9 @@ def _losses(files: RunFiles, at: Callable[[dict[str, Any]], float], across: str,
     measured = [(at(step), _number(step["validation_loss"])) for step in files.checks]
     lines = [Line("learned from", learned), Line("held out", measured, dots=True, line=len(measured) > 1)]
     lines = [line for line in lines if line.points]
-    picture = line_chart(lines, across=across, up="loss", zero=True, size=HALF)
+    chart = line_chart(lines, across=across, up="loss", zero=True, size=HALF)
     rows = [(line.name, *point) for line in lines for point in smoothed(line.points, ROWS)]
-    return figure(title, picture, ("line", across, "loss"), rows)
+    return figure(title, chart, ("line", across, "loss"), rows)
 
 
 def _others(files: RunFiles) -> str:
@@ -103,8 +89,8 @@ def _learning(files: RunFiles) -> str:
 
 def _small(title: str, points: list[Point], up: str) -> str:
     line = Line(title, points, dots=len(points) < 30)
-    picture = line_chart([line], across="steps", up=up, zero=True, size=HALF)
-    return figure(title, picture, ("step", up), smoothed(points, ROWS))
+    chart = line_chart([line], across="steps", up=up, zero=True, size=HALF)
+    return figure(title, chart, ("step", up), smoothed(points, ROWS))
 
 
 def held_out(files: RunFiles) -> str:

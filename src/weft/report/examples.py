@@ -113,11 +113,11 @@ def _answers(found: list[Example]) -> str:
     return shown
 
 
-def _pictures(found: list[Example]) -> str:
+def _images(found: list[Example]) -> str:
     shown = ""
     for group, title in GROUPS.items():
         cards = "".join(_card(one) for one in found if one["group"] == group)
-        shown += f'<h3>{html.escape(title)}</h3><ul class="pictures">{cards}</ul>\n' if cards else ""
+        shown += f'<h3>{html.escape(title)}</h3><ul class="images">{cards}</ul>\n' if cards else ""
     return shown
 
 
@@ -125,10 +125,10 @@ def _card(one: Example) -> str:
     answer, truth = _label(one["answer"]), _label(one["truth"])
     told = f"{answer} {_percent(one)}".strip()
     wrong = "" if one.get("right") is not False else f"<br>in truth {html.escape(truth)}"
-    picture = html.escape(one["picture"], quote=True)
-    words = html.escape(f"picture of {truth}", quote=True)
+    image = html.escape(one["image"], quote=True)
+    words = html.escape(f"image of {truth}", quote=True)
     return (
-        f'<li><img src="{picture}" alt="{words}"><span>{html.escape(told)} {_mark(one.get("right"))}{wrong}</span></li>'
+        f'<li><img src="{image}" alt="{words}"><span>{html.escape(told)} {_mark(one.get("right"))}{wrong}</span></li>'
     )
 
 
@@ -155,5 +155,5 @@ KINDS: dict[str, Callable[[list[Example]], str]] = {
     "translations": _translations,
     "neighbours": _neighbours,
     "answers": _answers,
-    "pictures": _pictures,
+    "images": _images,
 }

@@ -1,5 +1,5 @@
-"""Pictures by matplotlib, which is not needed for anything else: an empty one, and a file with the same bytes for the
-same picture."""
+"""Charts by matplotlib, which is not needed for anything else: an empty one, and a file with the same bytes for the
+same chart."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def check_can_draw() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise UnsupportedError("pictures need matplotlib", advice="pip install 'weft[plots]'") from None
+        raise UnsupportedError("charts need matplotlib", advice="pip install 'weft[plots]'") from None
 
 
 def new_figure(width: float, height: float, **options: Any) -> Any:
-    """An empty picture of so many inches."""
+    """An empty chart of so many inches."""
     check_can_draw()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

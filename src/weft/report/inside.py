@@ -16,9 +16,9 @@ from weft.pages.charts import HALF
 from weft.pages.png import png_pixels
 from weft.report.attention import Section, attention_section
 from weft.report.run_files import RunFiles
-from weft.tasks.looking import view_of
-from weft.tasks.purpose import has_attention
+from weft.tasks.attention_view.view import view_of
 from weft.tasks.run import Run
+from weft.tasks.use import has_attention
 
 LARGEST = 60_000_000  # parameters; above, looking takes more than a few seconds
 SENTENCES = 6
@@ -67,9 +67,9 @@ def _watched(files: RunFiles) -> str:
         return ""
     title = "Entropy of each layer while it learned, of the largest possible"
     drawn = [Line(name, points, dots=True) for name, points in lines.items()]
-    picture = line_chart(drawn, across="steps", up="entropy", zero=True, size=HALF)
+    image = line_chart(drawn, across="steps", up="entropy", zero=True, size=HALF)
     rows = [(name, int(step), value) for name, points in lines.items() for step, value in points]
-    return beside(figure(title, picture, ("layer", "step", "entropy"), rows))
+    return beside(figure(title, image, ("layer", "step", "entropy"), rows))
 
 
 def _path(files: RunFiles) -> str:
@@ -77,7 +77,7 @@ def _path(files: RunFiles) -> str:
 
 
 def _view(run: Run, given: list[str]) -> AttentionView:
-    """Of a text, of two, or of a picture that is written down as a PNG."""
+    """Of a text, of two, or of an image that is written down as a PNG."""
     if given[0].startswith("data:image/png"):
         pixels, width, height, channels = png_pixels(given[0])
         return view_of(run, np.frombuffer(bytearray(pixels), dtype=np.uint8).reshape(height, width, channels))
@@ -93,7 +93,7 @@ def _health(layers: list[LayerHealth]) -> str:
         for number, head in enumerate(layer.heads, 1)
     ]
     if not rows:
-        return ""
+        return f"<h3>Health of its softmax</h3>\n<ul>{told}</ul>\n" if told else ""
     numbers = table(("head", *MEASURES.values()), rows, caption="Softmax health of every head, on the inputs below")
     return (
         f"<h3>Health of its softmax</h3>\n<ul>{told}</ul>\n<details><summary>All heads</summary>{numbers}</details>\n"

@@ -55,5 +55,5 @@ def _by_length(files: RunFiles) -> str:
         return table(heads, cells, caption=title)
     line = Line(names[measure], [(row["mean_words"], row[measure]) for row in rows], dots=True)
     across = "words of the source, mean of each group"
-    picture = line_chart([line], across=across, up=names[measure], zero=True, size=HALF)
-    return beside(figure(f"{title}: {names[measure]}", picture, heads, cells))
+    chart = line_chart([line], across=across, up=names[measure], zero=True, size=HALF)
+    return beside(figure(f"{title}: {names[measure]}", chart, heads, cells))

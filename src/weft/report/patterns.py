@@ -1,10 +1,8 @@
-"""Attention patterns as a picture: a matrix for each kind, encoder and decoder beside each other."""
+"""Attention patterns as a chart: a matrix for each kind, encoder and decoder beside each other."""
 
 from __future__ import annotations
 
 import inspect
-import re
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,21 +21,6 @@ from weft.report.figures import new_figure, svg_of, write_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COSTS = {  # of N tokens; K is the width of a head. In the order in which kinds are shown
-    "softmax": "N² pairs",
-    "hard": "N² pairs are compared, one value each is taken",
-    "local": "N·(2·window − 1) pairs, of a decoder N·window",
-    "dilated": "N·(2·window − 1) pairs, of a decoder N·window",
-    "strided": "N·(2·stride + N/stride) pairs; N·3·√N with a stride of √N",
-    "window": "N·window pairs",
-    "global": "N·(2·tokens + 1) pairs",
-    "union": "the pairs of all its kinds, each pair once",
-    "alternating": "in each layer that of its kind",
-    "linear": "N·K² for sums over keys, no pairs",
-    "random-features": "N·features·K for sums over keys, no pairs",
-    "hierarchy": "2·N·summaries pairs of a token and a summary",
-    "channel": "N·K² for pairs of channels, no pairs of tokens",
-}
 FUTURE, UNSEEN, OTHER, OWN = range(4)  # of a decoder what comes later; not seen; seen; seen, and the asking one itself
 COLOURS = ("#ffffff", "#e6e6e6", "#0072b2", "#d55e00")  # apart for colour-blind people too
 MEANINGS = ("the future, which a decoder may not see", "not seen", "seen", "itself")
@@ -48,9 +31,11 @@ SUFFIXES = (".png", ".svg", ".html")
 # -- in words ---------------------------------------------------------------------------------
 
 
-def in_order(kinds: Sequence[str]) -> list[str]:
-    """Kinds as they are shown: those that resemble each other together, unknown ones last."""
-    return sorted(kinds, key=lambda kind: [*COSTS, kind].index(kind))
+def in_order() -> list[str]:
+    """All kinds as they are shown: those of one base class together."""
+    base = {kind: entry.__bases__[0] for kind, entry in AttentionConfig.registry.items()}
+    groups = list(dict.fromkeys(base.values()))
+    return sorted(base, key=lambda kind: groups.index(base[kind]))
 
 
 def name_of(config: AttentionConfig) -> str:
@@ -58,7 +43,7 @@ def name_of(config: AttentionConfig) -> str:
     own = inspect.get_annotations(type(config))
     fields = {n: v for n, v in config.to_dict().items() if n in own and v and isinstance(v, int) and v is not True}
     fields |= config.changed()
-    members = " and ".join(name_of(member) for member in getattr(config, "of", ()))
+    members = " and ".join(name_of(member) for member in config.members if member is not config)
     told = ", ".join(f"{name}={_value(value)}" for name, value in fields.items() if name != "of")
     return config.kind + (f" of {members}" if members else "") + (f" ({told})" if told else "")
 
@@ -71,21 +56,6 @@ def title_of(pattern: LayerPattern) -> str:
     if pattern.config.kind == pattern.asked.kind:
         return f"{name_of(pattern.config)}, {layers}"
     return f"{name_of(pattern.asked)}, {layers}: {name_of(pattern.config)}"
-
-
-def sentence_of(config: AttentionConfig) -> str:
-    """What the kind does: the first sentence of the file that is about it."""
-    module = type(config).__module__
-    told = sys.modules[module].__doc__ if module.startswith("weft.") else type(config).__doc__
-    first = " ".join((told or "").partition("\n\n")[0].split())
-    first = re.split(r"\.(?:\s|$)", first)[0]
-    first = re.sub(r"^[\w-]+ attention: ", "", first)
-    return first[:1].upper() + first[1:] if first[:1].isascii() else first  # but not φ
-
-
-def cost_of(config: AttentionConfig) -> str:
-    """What grows with the number of tokens N, in words; empty for a kind that is not known here."""
-    return COSTS.get(config.kind, "")
 
 
 def seen_of(side: Seen | str) -> str:
@@ -108,7 +78,7 @@ def _value(value: Any) -> str:
     return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-# -- as a picture -----------------------------------------------------------------------------
+# -- as a chart -----------------------------------------------------------------------------
 
 SIDE, GAP, MARGIN = 1.95, 0.3, 0.3  # inches: a matrix, between the two, around both
 TOP, BOTTOM, LABEL = 0.95, 0.45, 0.22  # above and below all cards; of the word above a matrix
@@ -117,9 +87,9 @@ HIGH, SMALL_HIGH = 0.19, 0.145  # inches of such a line
 
 
 def write_patterns(patterns: Sequence[LayerPattern], path: Path) -> None:
-    """The picture, as .png or .svg, or a page with it (.html)."""
+    """The chart, as .png or .svg, or a page with it (.html)."""
     if path.suffix not in SUFFIXES:
-        raise ConfigError(f"a picture as {path.name}", expected=f"a name that ends with {', '.join(SUFFIXES)}")
+        raise ConfigError(f"a chart as {path.name}", expected=f"a name that ends with {', '.join(SUFFIXES)}")
     figure = figure_of(patterns)
     if path.suffix == ".html":
         write_text(path, _page(patterns, figure))
@@ -157,7 +127,7 @@ def _heading(patterns: Sequence[LayerPattern]) -> str:
 
 def _above(pattern: LayerPattern) -> tuple[list[str], list[str]]:
     """Lines of the title, and of what stands below it in small letters."""
-    told = [cost_of(pattern.config), CHANCE if pattern.by_chance else ""]
+    told = [pattern.config.cost, CHANCE if pattern.by_chance else ""]
     small = [line for text in told for line in textwrap.wrap(text, SMALL_LINE)]
     return textwrap.wrap(title_of(pattern), LINE), small
 
@@ -215,10 +185,9 @@ body { max-width: 84rem; } figure svg { width: 100%; background: #fff; color: #1
 
 
 def _page(patterns: Sequence[LayerPattern], figure: Figure) -> str:
-    """The picture, and in a table what it shows."""
+    """The chart, and in a table what it shows."""
     rows = [
-        (title_of(p), sentence_of(p.config), cost_of(p.config), seen_of(p.encoder), seen_of(p.decoder))
-        for p in patterns
+        (title_of(p), p.config.description, p.config.cost, seen_of(p.encoder), seen_of(p.decoder)) for p in patterns
     ]
     heads = ("kind", "what it does", "cost for N tokens", "encoder sees", "decoder sees")
     return page("Attention patterns", f"<figure>{svg_of(figure)}</figure>\n{table(heads, rows)}", style=STYLE)

@@ -12,11 +12,13 @@ from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_json, read_lines
 from weft.checkpoints.status import RunStatus, newest_progress, run_status
 from weft.errors import WeftError
-from weft.tasks.job import BY_LENGTH, TEST_FILE, metrics_of
+from weft.tasks.examples import EXAMPLES_FILE
 from weft.tasks.recording import PLAN_FILE, SAMPLE_FILE
+from weft.tasks.results import BY_LENGTH, TEST_FILE, metrics_of
 from weft.tasks.run import Run
-from weft.tasks.showing import EXAMPLES_FILE
+from weft.tasks.task import find_task
 from weft.tasks.watching import HEALTH_FILE
+from weft.tasks.words import Words
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +75,12 @@ class RunFiles:
     @property
     def task(self) -> str:
         """What it learned to do."""
-        return str(self.config.get("task", "generate"))
+        return str(self.config.get("task"))
+
+    @property
+    def words(self) -> Words:
+        """What its task says about such runs."""
+        return find_task(self.task, (self.config.get("model") or {}).get("kind")).words
 
     @property
     def checks(self) -> list[dict[str, Any]]:

@@ -9,13 +9,17 @@ from typing import Any
 from weft.models import ModelConfig
 from weft.pages import table
 from weft.report.run_files import RunFiles
-from weft.tasks.purpose import can_be_exported, first_use, use_of
+from weft.tasks.task import find_use
+from weft.tasks.use import can_be_exported
 
 
 def commands(files: RunFiles) -> str:
     """To use, measure, resume, look inside, export: to be copied into a terminal."""
-    config, path = ModelConfig.pick(files.config["model"]), shlex.quote(str(files.path))
-    lines = [(first_use(use_of(files.task, config), path), "use it"), (f"weft evaluate {path}", "measure it again")]
+    config, path = ModelConfig.from_config(files.config["model"]), shlex.quote(str(files.path))
+    lines = [
+        (find_use(config, files.task)[1].first.format(path=path), "use it"),
+        (f"weft evaluate {path}", "measure it again"),
+    ]
     if files.status.state != "finished":
         lines.append((f"weft resume {path}", "go on, where it was interrupted"))
     elif config.learned_in_steps:

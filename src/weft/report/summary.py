@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import html
-import math
 from typing import Any
 
 from weft.report.run_files import RunFiles
-from weft.report.wording import overfitted
 
 RISEN = 1.005  # a loss above the best by more than this has risen
-DOES = {
-    "generate": "goes on with a text",
-    "fill": "fills gaps in a text",
-    "classify": "classifies texts",
-    "translate": "writes one text from another",
-    "embed": "has a vector for each word",
-}
 NAMES = {
     "bits_per_byte": ("bits per byte", "fewer is better; 8 is knowing nothing"),
     "perplexity": ("perplexity", "it is as unsure as among so many tokens"),
@@ -34,13 +25,6 @@ NAMES = {
     "loss": ("nats", "the loss, less is better"),
     "words": ("words", "that are frequent enough to have a vector"),
 }
-MATTER = {  # of each task, in this order
-    "generate": ("bits_per_byte", "perplexity"),
-    "fill": ("masked_accuracy", "spans_accuracy", "loss"),
-    "classify": ("accuracy", "macro_f1", "micro_f1", "exact_match", "spearman", "pearson", "calibration_error"),
-    "translate": ("bleu", "chrf", "exact_match"),
-    "embed": ("loss", "words"),
-}
 SHARES = ("accuracy", "exact_match", "masked_accuracy", "spans_accuracy")
 MOST = 3
 
@@ -50,7 +34,8 @@ def summary(files: RunFiles) -> str:
     told = f'<p class="lead">{html.escape(_sentence(files))}</p>\n'
     if not files.metrics:
         return told + "<p>Nothing was measured yet.</p>\n"
-    tiles = "".join(_tile(name, value) for name, value in _numbers(files)[:MOST])
+    meanings = NAMES | dict(files.words.meanings)
+    tiles = "".join(_tile(name, value, meanings[name]) for name, value in _numbers(files)[:MOST])
     where = {"test": "the test data, which nothing was chosen by", "validation": "what was held out of the data"}
     on = where.get(files.metrics["measured_on"], files.metrics["measured_on"])
     notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in _notes(files))
@@ -59,7 +44,7 @@ def summary(files: RunFiles) -> str:
 
 def _sentence(files: RunFiles) -> str:
     model, data = files.config.get("model") or {}, files.config.get("data") or {}
-    does = "classifies pictures" if "size" in data else DOES.get(files.task, files.task)
+    does = files.words.does
     start = files.config.get("start")
     begun = f", begun from {start}" if start else ""
     size = f" of {_size(files.plan['parameters'])} parameters" if files.plan.get("parameters") else ""
@@ -85,16 +70,12 @@ def _numbers(files: RunFiles) -> list[tuple[str, float | None]]:
     """Those that matter, as far as they were measured; None is infinite."""
     found = dict(files.metrics)
     found["loss"] = found["test_loss"] if "test_loss" in found else found["validation_loss"]
-    if files.task == "embed":
-        found["words"] = (files.config.get("model") or {}).get("vocab_size")
-    if files.task == "generate":
-        loss = found["loss"]
-        found["perplexity"] = None if loss is None or loss > 700 else math.exp(loss)
-    return [(name, found[name]) for name in MATTER.get(files.task, ("loss",)) if name in found]
+    found = files.words.numbers(found, files.config)
+    return [(name, found[name]) for name in files.words.matter if name in found]
 
 
-def _tile(name: str, value: float | None) -> str:
-    title, meaning = NAMES[name]
+def _tile(name: str, value: float | None, told: tuple[str, str]) -> str:
+    title, meaning = told
     if value is None:
         shown = "∞"
     elif name in SHARES:
@@ -117,7 +98,7 @@ def _notes(files: RunFiles) -> list[str]:
         notes.append(f"The run is not finished: {files.status.status}.")
     last = progress.get("metrics", {}).get("validation_loss", 0)
     if last and progress.get("best") and last > RISEN * progress["best"]:
-        notes.append(overfitted(files.task, progress["best_step"], progress["step"]))
+        notes.append(files.words.overfitted(progress["best_step"], progress["step"]))
     elif progress.get("best_step", 0) < progress.get("step", 0):
         notes.append(f"The best weights are those of step {progress['best_step']:,} of {progress['step']:,}.")
     return notes

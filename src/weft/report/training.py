@@ -26,8 +26,8 @@ from weft.report.judged import judged
 from weft.report.run_files import RunFiles
 from weft.report.settings import commands, settings
 from weft.report.summary import summary
+from weft.tasks.examples import EXAMPLES_FILE, is_current, shown
 from weft.tasks.run import Run
-from weft.tasks.showing import EXAMPLES_FILE, is_current, shown
 
 log = logging.getLogger(__name__)
 REPORT_FILE = "report.html"
@@ -43,10 +43,10 @@ nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2re
 border-radius: .3rem; } figcaption { color: var(--soft); } h3 { margin: 1.5rem 0 .3rem; }
 .good { color: var(--good); white-space: nowrap; } .bad { color: var(--warn); white-space: nowrap; }
 .warnings li { color: var(--warn); } .problem { border-left: 4px solid var(--warn); padding-left: 1rem; }
-ul.pictures { list-style: none; padding: 0; display: grid; gap: 1rem;
+ul.images { list-style: none; padding: 0; display: grid; gap: 1rem;
 grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); }
-.pictures img { width: 6rem; height: 6rem; object-fit: contain; image-rendering: pixelated; display: block;
-background: #000; } .pictures li { font-size: .9rem; }
+.images img { width: 6rem; height: 6rem; object-fit: contain; image-rendering: pixelated; display: block;
+background: #000; } .images li { font-size: .9rem; }
 .command { display: grid; grid-template-columns: 14rem 1fr; gap: 0 1rem; align-items: baseline; }
 .command pre { margin: .2rem 0; overflow-x: auto; padding: .3rem .6rem; border-radius: .3rem;
 background: var(--raised); }

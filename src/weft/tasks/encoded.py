@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.chance import Chance
-from weft.data.respelling import Respelling
+from weft.data.keyed_draws import KeyedDraws
+from weft.data.subword_regularisation import SubwordRegularisation
 from weft.models import TextRow
 from weft.text import Tokenizer
 
@@ -17,7 +17,7 @@ Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class EncodedTexts:
     """Texts as a model reads them, `[CLS] a [SEP] b [SEP]`; `cut` is the share that was too long."""
 
     ids: list[Ids]
@@ -62,13 +62,13 @@ def _flat(texts: Sequence[Ids]) -> tuple[Ids, Ids]:
 class Spelling:
     """How words are spelled otherwise while a model learns: which share of the tokens, and up to which length."""
 
-    tables: Respelling
-    chance: Chance
+    tables: SubwordRegularisation
+    chance: KeyedDraws
     share: float
     longest: int
 
 
-def encoded(tokenizer: Tokenizer, inputs: Sequence[tuple[str, ...]], length: int) -> Texts:
+def encoded(tokenizer: Tokenizer, inputs: Sequence[tuple[str, ...]], length: int) -> EncodedTexts:
     """Texts or pairs as tokens, cut to `length`."""
     pairs = [(parts[0], parts[1] if len(parts) > 1 else None) for parts in inputs]
     found = tokenizer.encode_pairs(pairs)
@@ -77,4 +77,4 @@ def encoded(tokenizer: Tokenizer, inputs: Sequence[tuple[str, ...]], length: int
         found = tokenizer.encode_pairs(pairs, length)
     ids = [ids.astype(np.int64) for ids, _ in found]
     segments = [told.astype(np.int64) for _, told in found] if any(len(parts) > 1 for parts in inputs) else None
-    return Texts(ids, segments, cut)
+    return EncodedTexts(ids, segments, cut)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,30 +18,22 @@ from weft.analysis import (
     health_sentences,
     softmax_health,
 )
-from weft.analysis.model_reach import model_reach
+from weft.analysis.model_reach import model_reach, reach_as_said
 from weft.analysis.reach import DIRECTIONS, Reach
 from weft.blocks.residual import PostNorm, PreNorm
-from weft.cost.flops import walk
-from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models import (
-    BagOfWordsConfig,
-    LanguageConfig,
-    ModelConfig,
-    NGramConfig,
-    PairModelConfig,
-    RecurrentConfig,
-    RecurrentModel,
-    Word2VecConfig,
-)
-from weft.models.pictures import PictureConfig
+from weft.cost import cost_of
+from weft.errors import DataError, UnsupportedError
+from weft.models import LanguageConfig, ModelConfig, PairModelConfig
+from weft.models.base import Model
+from weft.models.images import ImageConfig
+from weft.tasks.attention_view.view import check_has_attention, view_of
+from weft.tasks.experiment import Origin
 from weft.tasks.held_out import HeldOut
-from weft.tasks.looking import check_has_attention, view_of
 from weft.tasks.run import Run
 from weft.tasks.task import find_task
 from weft.tasks.watching import rounded
 
 BY_GRADIENTS = 4e11  # operations for which gradients are measured too: some seconds
-COUNTED = "By its order: how much of that was ever counted together is up to the text."
 SHORT = 64  # tokens of a source and a target whose reach is asked for
 
 
@@ -54,7 +46,7 @@ def held_out_of(run: Run) -> HeldOut:
             advice=f'weft inspect {run.directory.path} --health "a text"',
         )
     task = find_task(run.task, run.model_config.kind)
-    return task.reopen(run.config, run.directory, lambda _: None).held_out()
+    return task.reopen(run.config, Origin(run=run.directory)).held_out()
 
 
 def health_of(run: Run, given: str | Path | None = None) -> dict[str, Any]:
@@ -78,40 +70,18 @@ def reach_of(config: ModelConfig, position: int | None, length: int, run: Run | 
 
     Predicted without any weights; measured with those of a run, or with random ones, if that takes only seconds.
     """
-    if isinstance(config, NGramConfig):
-        return _counted_reach(config, position, length)
-    if isinstance(config, BagOfWordsConfig | Word2VecConfig):
-        raise UnsupportedError(
-            f"the reach of a {config.kind}, which has no layers and no places",
-            expected="a model that reads texts or pictures in layers",
-        )
+    if not config.learned_in_steps:
+        return reach_as_said(config.build(), length, position)
+    skeleton = config.skeleton()
+    skeleton.reach_stacks()  # refuses, if it has none
     call, length = _calls(config, length)
-    work = getattr(config, "depth", 1) * walk(config, batch=1, length=length).total.total  # back from each layer
+    work = getattr(config, "depth", 1) * cost_of(config, batch=1, length=length).flops  # back from each layer
     measure = DIRECTIONS * work < BY_GRADIENTS
-    if position is None and _writes(config):
-        position = -1
-    model = config.skeleton() if not measure else _drawn(config) if run is None else run.model
+    model = skeleton if not measure else _drawn(config) if run is None else cast(Model, run.model)
     return model_reach(model, call, position, measure=measure)
 
 
-def _writes(config: ModelConfig) -> bool:
-    """Whether it goes from the first token to the last, and not over all of them."""
-    if isinstance(config, RecurrentConfig):
-        return not config.both_ways
-    return isinstance(config, LanguageConfig | PairModelConfig)
-
-
-def _counted_reach(config: NGramConfig, position: int | None, length: int) -> Reach:
-    """A table of counts has one layer: the next token depends on the last order − 1."""
-    at = length - 1 if position is None else position
-    if not 0 <= at < length:
-        raise ConfigError(f"position {position} of {length}", expected=f"from 0 to {length - 1}")
-    places = np.arange(length)
-    seen = (places <= at) & (places > at - (config.order - 1))
-    return Reach(at, ("counts",), seen[None], note=COUNTED)
-
-
-def _drawn(config: ModelConfig) -> nn.Module:
+def _drawn(config: ModelConfig) -> Model:
     """Fresh weights, and none of them zero: branches that give nothing at the start would see nothing."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
@@ -124,7 +94,7 @@ def _drawn(config: ModelConfig) -> nn.Module:
 
 def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int], Any], int]:
     """What runs a model on random input, and how long a text, or how many rows, that input is."""
-    if isinstance(config, PictureConfig):
+    if isinstance(config, ImageConfig):
 
         def look(model: nn.Module, seed: int) -> Any:
             chance = torch.Generator().manual_seed(seed)
@@ -143,7 +113,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
     def read(model: nn.Module, seed: int) -> Any:
         chance = torch.Generator().manual_seed(seed)
         drawn = [torch.randint(v, (1, n), generator=chance) for v, n in zip(vocabularies, sides, strict=True)]
-        reads = model.hidden if isinstance(model, RecurrentModel) else model  # it may have no head for the next token
+        reads = getattr(model, "hidden", model)  # it may have no head for the next token
         return reads(*(tokens.to(next(model.parameters()).device) for tokens in drawn))
 
     return read, sides[-1]

@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from weft.cost import cost_of
-from weft.models import GPTConfig, ModelConfig
+from weft.models import CausalLM, ModelConfig
+from weft.models.base import Model
 from weft.tasks.environment import memory_free, usual_threads
 from weft.tasks.request import Request
 from weft.training import Ranks, TrainingConfig
 from weft.training.freezing import freeze
 from weft.training.precision import bf16_pays
+from weft.training.step_cost import learning_of
 
 LONGEST = 5.0  # seconds that measuring steps may take
 
@@ -41,7 +42,7 @@ def _seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def seconds_per_step(
-    model: nn.Module, training: TrainingConfig, samples: Callable[[np.ndarray], Any], loss: Callable[..., Any]
+    model: Model, training: TrainingConfig, samples: Callable[[np.ndarray], Any], loss: Callable[..., Any]
 ) -> float:
     """Measured on a scratch model, which is thrown away: the median of a few steps after a warm-up, of fewer if
     they are long."""
@@ -116,9 +117,10 @@ def with_steps(training: TrainingConfig, request: Request, pieces: Pieces, ranks
 
 def sharded_if_needed(training: TrainingConfig, model: ModelConfig, ranks: Ranks) -> TrainingConfig:
     """Divide the parameters among the processes when each could not hold them all."""
-    if ranks.world == 1 or training.sharded or not isinstance(model, GPTConfig):
+    if ranks.world == 1 or training.sharded or CausalLM not in model.provides or model.context is None:
         return training
-    needed = cost_of(model, batch=max(1, training.batch // ranks.world), length=model.max_length).memory
-    if needed < memory_free(training.device) / (1 if training.device != "cpu" else ranks.world):
+    each = max(1, training.batch // ranks.world)
+    cost = cost_of(model, batch=each, length=model.context, learning=learning_of(training))
+    if cost.memory().total < memory_free(training.device) / (1 if training.device != "cpu" else ranks.world):
         return training
     return training.override({"optimizer.kind": "adamw", "sharded": True})

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from weft.data import TokenFile, tokenise
 from weft.errors import DataError
-from weft.models import ModelConfig, Word2VecConfig
+from weft.models import ModelConfig, WordVectorTable
 from weft.tasks.environment import check_fits
-from weft.tasks.job import Report
+from weft.tasks.recording import Report
 from weft.tasks.sources import Source
 from weft.text import Tokenizer, TokenizerConfig
 
@@ -21,7 +21,7 @@ IN_MEMORY = 64 * 2**20  # texts up to this many bytes are tokenised in memory
 
 
 @dataclass(frozen=True)
-class Texts:
+class TokenisedSplits:
     """The texts of a run as tokens; what is to be tested on is not looked at before the end."""
 
     source: Source
@@ -29,6 +29,12 @@ class Texts:
     train: TokenFile
     validation: TokenFile
     test: TokenFile | None = None
+
+    def part(self, name: str) -> TokenFile:
+        """ "validation" or "test", if there is one."""
+        found = {"validation": self.validation, "test": self.test}[name]
+        assert found is not None
+        return found
 
     @property
     def judged(self) -> int:
@@ -39,8 +45,8 @@ class Texts:
 def check_model(
     model: ModelConfig, tokenizer: Tokenizer | None, where: str, source_tokenizer: Tokenizer | None = None
 ) -> None:
-    """What files say of a model must make sense together before it is built; pictures have no tokenizer."""
-    if isinstance(model, Word2VecConfig):  # its rows are words: several tokens may be one
+    """What files say of a model must make sense together before it is built; images have no tokenizer."""
+    if WordVectorTable in model.provides:  # its rows are words: several tokens may be one
         tokenizer = source_tokenizer = None
     known = getattr(model, "vocab_size", 0)
     read = getattr(model, "source_vocab_size", None) or known
@@ -78,7 +84,7 @@ def learned_from(config: TokenizerConfig, source: Source, report: Report, specia
     return learned_tokenizer(config, source.train.pieces(stop=total), total, report, special)
 
 
-def tokenised(source: Source, tokenizer: Tokenizer, report: Report) -> Texts:
+def tokenised(source: Source, tokenizer: Tokenizer, report: Report) -> TokenisedSplits:
     """All texts as tokens: in memory, or in files if they are large."""
     folder = None if source.config.bytes < IN_MEMORY else cache_folder()
     corpora = [source.train, source.validation, *([source.test] if source.test is not None else [])]
@@ -96,7 +102,7 @@ def tokenised(source: Source, tokenizer: Tokenizer, report: Report) -> Texts:
         if len(found) < 2:
             name = corpus.documents[-1].name
             raise DataError(f"{len(found)} tokens of {name} to measure on", expected="at least 2", advice="give more")
-    return Texts(source, tokenizer, *tokens)
+    return TokenisedSplits(source, tokenizer, *tokens)
 
 
 def cache_folder() -> Path:

@@ -16,7 +16,8 @@ from weft.config import Config, Count, Positive, Size, within
 from weft.errors import ConfigError
 from weft.models import preset
 from weft.tasks.recipe import NO_RECIPE, SECTIONS, Recipe, read_recipe
-from weft.tasks.sources import FilesConfig, task_of
+from weft.tasks.sources import FilesConfig
+from weft.tasks.task import task_of
 from weft.text import TokenizerConfig
 from weft.training import TrainingConfig
 
@@ -42,7 +43,7 @@ class Request:
     """What the user asked for; what is None is planned."""
 
     data: tuple[str, ...]
-    task: str = "generate"
+    task: str
     model: str | None = None
     tokenizer: str | None = None
     validation: tuple[str, ...] = ()
@@ -184,8 +185,8 @@ def _without_replaced(recipe: Recipe, given: Mapping[str, Any]) -> Recipe:
     if "model" in given:
         _, fields = preset(given["model"])
         recipe = recipe.without("model.preset", *(f"model.{name}" for name in (*fields, *(() if fields else PLANNED))))
-    menu, kind = TokenizerConfig.menu, recipe.settings.get("tokenizer.kind", "bpe")
-    if "tokenizer" in given and menu.find(given["tokenizer"]) is not menu.find(kind):
+    registry, kind = TokenizerConfig.registry, recipe.settings.get("tokenizer.kind", "bpe")
+    if "tokenizer" in given and registry.find(given["tokenizer"]) is not registry.find(kind):
         recipe = recipe.without("tokenizer")
     return recipe
 
@@ -196,7 +197,7 @@ def _options_of(recipe: Recipe) -> dict[str, Any]:
     if "model" in asked:
         preset(asked["model"])
     if "tokenizer.kind" in recipe.settings:
-        asked["tokenizer"] = TokenizerConfig.menu.find(recipe.settings["tokenizer.kind"]).kind  # type: ignore[attr-defined]
+        asked["tokenizer"] = TokenizerConfig.registry.find(recipe.settings["tokenizer.kind"]).kind  # type: ignore[attr-defined]
     return asked
 
 

@@ -16,25 +16,25 @@ from torch import nn
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_json
 from weft.checkpoints.hugging_face import HuggingFaceFolder
-from weft.checkpoints.status import run_status
+from weft.checkpoints.status import newest_progress, run_status
 from weft.data import TokenFile, tokenise
 from weft.errors import ConfigError, DataError, UnsupportedError, WeftError, WeightsError
 from weft.generation import GenerationConfig, Sample, Weights, generate, is_worth_packing, packed, stream
-from weft.models import BERTConfig, LanguageConfig, ModelConfig
-from weft.models.layouts import is_foreign
-from weft.models.pictures import PictureConfig
+from weft.models import CausalLM, ClassifiesImages, EncodesImages, FillsMasks, ModelConfig, Seq2SeqLM, learns, named
+from weft.models.converter import is_foreign
 from weft.tasks.environment import check_fits
-from weft.tasks.picture_data import PictureDataConfig
+from weft.tasks.names import task_names
 from weft.tasks.preparation import check_model
-from weft.tasks.purpose import first_use, manner, purpose, use_of
-from weft.tasks.settings import RunConfig, read_settings
+from weft.tasks.results import metrics_of
+from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, Source, read_source
-from weft.tasks.tables import TableConfig
+from weft.tasks.task import Task, find_task, find_use, read_settings, task_of_model
+from weft.tasks.use import what_it_does
 from weft.text import Corpus, Tokenizer
 
 if TYPE_CHECKING:
     from weft.analysis.view import AttentionView
-    from weft.tasks.word_vectors import Neighbour, WordVectors
+    from weft.tasks.embed.word_vectors import Neighbour, WordVectors
 
 LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
 
@@ -47,25 +47,43 @@ class Run:
         self._packed: dict[str, nn.Module] = {}
 
     def __repr__(self) -> str:
-        return f"Run({str(self.directory.path)!r})"
+        """What it is and how good, as far as its files tell."""
+        path = repr(str(self.directory.path))
+        try:
+            told = [self._told_model(), *([best] if (best := self.description.words.best(self.metrics)) else [])]
+        except WeftError:
+            return f"Run({path})"
+        return f"Run({path}: {', '.join(told)})"
+
+    def _told_model(self) -> str:
+        config = self.model_config
+        if not config.learned_in_steps:
+            return f"{config.kind} of order {getattr(config, 'order', '?')}"
+        layers = f"{getattr(config, 'depth', 0)} layers of " if hasattr(config, "depth") else ""
+        return f"{config.kind}, {layers}width {getattr(config, 'width', '?')}"
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """How good its best weights are, with `measured_on`; empty before the first checkpoint and for a model from
+        elsewhere."""
+        progress = {} if self.is_imported else newest_progress(self.directory.path)
+        return metrics_of(self.directory, progress) if progress.get("best_metrics") else {}
 
     def _repr_html_(self) -> str:
         """A small table for notebooks; it never fails, and shows nothing unescaped."""
         rows: dict[str, object] = {"run": self.directory.path}
         try:
             config = self.model_config
-            depth, width = getattr(config, "depth", "?"), getattr(config, "width", "?")
-            rows["model"] = f"{config.kind}, {depth} layers of width {width}"
-            if not config.learned_in_steps:
-                rows["model"] = f"{config.kind} of order {getattr(config, 'order', '?')}"
-            else:
+            rows["model"] = self._told_model()
+            if config.learned_in_steps:
                 rows["parameters"] = f"{sum(p.numel() for p in config.skeleton().parameters()):,}"
-            if isinstance(config, PictureConfig):
-                rows["classes"] = f"{config.head.classes:,}"
+            if EncodesImages in config.provides:
+                rows["classes"] = f"{config.head.classes:,}"  # type: ignore[attr-defined]
             else:
                 rows["vocabulary"] = f"{getattr(config, 'vocab_size', 0):,}"
             best = None if self.folder else run_status(self.directory.path).best
             rows |= {"validation loss": f"{best:.4f}"} if best is not None else {}
+            rows |= {"best": told} if (told := self.description.words.best(self.metrics)) else {}
             rows |= {"imported from": self.origin["source"]} if self.origin else {}
         except WeftError as error:
             rows["problem"] = error
@@ -86,11 +104,11 @@ class Run:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Where an imported model comes from: `layout` and `source`; empty for a run that was trained here."""
+        """Where an imported model comes from: `converter` and `source`; empty for a run that was trained here."""
         if self.folder is not None:
-            return {"layout": self.folder.layout.name, "source": str(self.folder.path)}
+            return {"converter": self.folder.converter.name, "source": str(self.folder.path)}
         found = self._raw.get("origin")
-        return found if isinstance(found, dict) and {"layout", "source"} <= found.keys() else {}
+        return found if isinstance(found, dict) and {"converter", "source"} <= found.keys() else {}
 
     @functools.cached_property
     def config(self) -> RunConfig:
@@ -105,7 +123,13 @@ class Run:
     @property
     def task(self) -> str:
         """What it learned to do; a model from elsewhere, what it can do as it is."""
-        return str(self._raw.get("task")) if self.folder is None else purpose(self.model_config)
+        return str(self._raw.get("task")) if self.folder is None else task_of_model(self.model_config)
+
+    @property
+    def description(self) -> Task:
+        """The task that says how it is used; that of a trunk from elsewhere is the one that trains such trunks."""
+        name = self.task if self.task in task_names() else find_use(self.model_config)[0].name
+        return find_task(name, self.model_config.kind)
 
     @functools.cached_property
     def model_config(self) -> ModelConfig:
@@ -115,7 +139,7 @@ class Run:
         if not self.origin:
             return self.config.model
         try:
-            return ModelConfig.pick(self._raw.get("model", {}))
+            return ModelConfig.from_config(self._raw.get("model", {}))
         except ConfigError as error:
             raise DataError(f"{self.directory.config_file}: {error}") from None
 
@@ -155,7 +179,7 @@ class Run:
             check_fits(sum(p.numel() for p in config.skeleton().parameters()), where)
         except ConfigError as error:
             raise DataError(f"{where}: {error}") from None
-        if isinstance(config, PictureConfig):
+        if EncodesImages in config.provides:
             check_model(config, None, where)
         elif not self.is_imported or self.has_tokenizer:
             check_model(config, self.tokenizer, where, self.source_tokenizer)
@@ -163,19 +187,12 @@ class Run:
             return config.with_weights(self.folder.read_weights()).eval()
         try:
             weights = config.as_used(self.directory.read_model())
-            return self._as_used(config.with_weights(weights)).eval()
+            model = config.with_weights(weights)
+            return (model if self.is_imported else self.description.as_used(model, self)).eval()
         except WeightsError as error:
             raise DataError(
                 f"{self.directory.model_file} does not fit config.json: {error}", advice="one of the two was changed"
             ) from None
-
-    def _as_used(self, model: nn.Module) -> nn.Module:
-        """A classifier's answers need what was found out about them after training."""
-        if not self.is_imported and isinstance(self.config.data, TableConfig | PictureDataConfig):
-            from weft.tasks.answers import as_used
-
-            return as_used(model, self.directory.path, self.config.data)
-        return model
 
     @property
     def is_imported(self) -> bool:
@@ -186,7 +203,6 @@ class Run:
     def context(self) -> int:
         """How many tokens it reads at once when it is measured."""
         self.check_writes()
-        assert isinstance(self.model_config, LanguageConfig)
         context = self.model_config.context
         return min(context or LONGEST, LONGEST) if self.is_imported else context or LONGEST
 
@@ -223,9 +239,10 @@ class Run:
         A model that writes: nats per token and bits per byte; with `weights` "bf16" or "int8", as good as it is with
         its maps rounded to that. A classifier: accuracy and the rest. One that fills in: how often it is right.
         """
-        from weft.tasks.evaluating import evaluate_run
-
-        return evaluate_run(self, *data, weights=weights)
+        task = self.description
+        if weights != "float32" and not task.rounds:
+            raise ConfigError(f"weights = {weights!r} for {self.task}", expected="float32")
+        return task.evaluate(self, *data, weights=weights)
 
     # -- what it writes -----------------------------------------------------------------------
 
@@ -264,27 +281,27 @@ class Run:
 
     def check_writes(self) -> None:
         """Refuse a model that does not go on with a text."""
-        if purpose(self.model_config) != "generate":
-            reads = isinstance(self.model_config, BERTConfig)
+        if CausalLM not in self.model_config.provides:
+            reads = learns(self.model_config.kind, FillsMasks)
             raise UnsupportedError(
-                f"{self.directory.path} is a {self.model_config.kind}: it {manner(self.model_config)}",
+                f"{self.directory.path} is a {self.model_config.kind}: it {what_it_does(self.model_config)}",
                 expected="a model that goes on with a text",
                 advice="in Python, .model and .tokenizer can be used" if reads else f"what it can do:  {self._use()}",
             )
 
     def check_reads(self) -> None:
         """Refuse a model that does not read in both directions."""
-        if not isinstance(self.model_config, BERTConfig):
-            looks = isinstance(self.model_config, PictureConfig)
-            does = manner(self.model_config) if looks else "writes, and does not read in both directions"
+        if not learns(self.model_config.kind, FillsMasks):
+            looks = EncodesImages in self.model_config.provides
+            does = what_it_does(self.model_config) if looks else "writes, and does not read in both directions"
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it {does}",
-                expected="a bert, from weft train fill or from Hugging Face",
+                expected=f"a {named(FillsMasks)}, from weft train fill or from Hugging Face",
             )
 
     def check_translates(self) -> None:
         """Refuse a model that does not write one text from another."""
-        if purpose(self.model_config) != "translate":
+        if Seq2SeqLM not in self.model_config.provides:
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it does not write one text from another",
                 expected="one that does, from weft train translate or from Hugging Face",
@@ -293,7 +310,7 @@ class Run:
 
     def _use(self) -> str:
         """The command to try first with it."""
-        return first_use(use_of(purpose(self.model_config), self.model_config), self.directory.path)
+        return find_use(self.model_config)[1].first.format(path=self.directory.path)
 
     def translate(self, texts: str | Sequence[str], **settings: Any) -> Any:
         """What the run writes for a text, or for each in a list: a `Translation` with `.text`, `.score` and `.others`.
@@ -301,45 +318,52 @@ class Run:
         `settings`: beams (4), alpha (1.0), best (1: how many of each), max_tokens; or temperature, top_k, top_p, min_p
         and seed to draw instead of searching.
         """
-        from weft.tasks.translating import TranslationConfig, Translator
+        from weft.tasks.translate.translator import TranslationConfig, Translator
 
         found = Translator(self).translate([texts] if isinstance(texts, str) else texts, TranslationConfig(**settings))
         return found[0] if isinstance(texts, str) else found
 
     def check_looks(self) -> None:
-        """Refuse a model that does not look at pictures."""
-        if not isinstance(self.model_config, PictureConfig):
+        """Refuse a model that does not look at images."""
+        if EncodesImages not in self.model_config.provides:
             raise UnsupportedError(
-                f"{self.directory.path} is a {self.model_config.kind}: it does not look at pictures",
-                expected="a vit, davit, convnext or resnet, from weft train classify or from Hugging Face",
+                f"{self.directory.path} is a {self.model_config.kind}: it does not look at images",
+                expected=f"a {named(ClassifiesImages)}, from weft train classify or from Hugging Face",
             )
 
     def classify(self, texts: Any) -> Any:
         """What the run says of a text, or of each in a list; pairs are tuples of two texts.
 
-        Of pictures: a path, an array (rows, columns) or (rows, columns, channels), or a list of these.
+        Of images: a path, an array (rows, columns) or (rows, columns, channels), or a list of these.
         An `Answer` has `.label`, `.probability` and `.probabilities`.
         """
-        from weft.tasks.classifying import Classifier
+        from weft.tasks.classify.classifier import Classifier
 
-        if isinstance(self.model_config, PictureConfig):
-            from weft.tasks.classifying_pictures import PictureClassifier
+        if EncodesImages in self.model_config.provides:
+            from weft.tasks.classify.image_classifier import ImageClassifier
 
-            return PictureClassifier(self).classify(texts)
+            return ImageClassifier(self).classify(texts)
         one = isinstance(texts, str | tuple)
         answers = Classifier(self).answers([texts] if one else list(texts))
         return answers[0] if one else answers
 
+    def tag(self, texts: str | list[str]) -> Any:
+        """The words of a text, or of each in a list, with their tags: `.words`, and the entities that they mean,
+        `.spans`, each with its `.text`, `.type`, `.probability`, `.start` and `.end`."""
+        from weft.tasks.tag.run_tagger import tagger_of
+
+        return tagger_of(self).tag(texts)
+
     def fill(self, texts: str | Sequence[str], *, top: int = 5, mask: str = "[MASK]") -> Any:
         """What may stand in the gaps of a text, or of each in a list: `.gaps` and the `.best` text of each."""
-        from weft.tasks.filling import Filler
+        from weft.tasks.fill.filler import Filler
 
         found = Filler(self).fill([texts] if isinstance(texts, str) else list(texts), top=top, mask=mask)
         return found[0] if isinstance(texts, str) else found
 
     def embed(self, texts: str | Sequence[str], *, pool: Any = "mean") -> NDArray[np.float32]:
         """The vector of a text (width,), or of each in a list (N, width); of runs of word vectors, of words."""
-        from weft.tasks.embedding import embedder_of
+        from weft.tasks.embed.text_encoder import embedder_of
 
         found = embedder_of(self, pool).vectors([texts] if isinstance(texts, str) else list(texts))
         return found[0] if isinstance(texts, str) else found
@@ -347,15 +371,15 @@ class Run:
     def attention(
         self, given: str | Path | np.ndarray, pair: str | None = None, *, target: str | None = None
     ) -> AttentionView:
-        """What every layer and head looks at in a text, a text and its pair, or a picture: `.maps` with `.weights`,
+        """What every layer and head looks at in a text, a text and its pair, or an image: `.maps` with `.weights`,
         labels for rows and columns, and `.rollouts`. A translator writes `target`, or what it finds itself."""
-        from weft.tasks.looking import view_of
+        from weft.tasks.attention_view.view import view_of
 
         return view_of(self, given, pair=pair, target=target)
 
     @functools.cached_property
     def vectors(self) -> WordVectors:
-        from weft.tasks.word_vectors import WordVectors
+        from weft.tasks.embed.word_vectors import WordVectors
 
         """Of a run of word vectors: neighbours, analogies, and how good they are."""
         return WordVectors(self)
@@ -367,17 +391,6 @@ class Run:
     def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Neighbour]:
         """a is to b as c is to …: the best answers."""
         return self.vectors.analogy(a, b, c, top)
-
-    # -- taking it away -----------------------------------------------------------------------
-
-    def export(self, folder: str | Path, to: str | None = None) -> dict[str, Any]:
-        """Write it as a folder that Hugging Face's transformers opens; gives the certificate that it is the same.
-
-        n-grams become an ARPA file, and vectors of words a file of word2vec; `to` asks for a format by name.
-        """
-        from weft.tasks.transfer import export_run
-
-        return export_run(self.directory.path, folder, to=to)
 
 
 def load(path: str | Path) -> Run:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from weft.config import Config, Share, Size
-from weft.data.picture_files import is_pictures
-from weft.data.sides import holds_pairs
+from weft.data.image_files import is_images
 from weft.data.table_files import is_table
-from weft.data.tables import head_of
 from weft.errors import ConfigError, DataError
+from weft.tasks.data_facts import parts_of
 from weft.text import Corpus, demo_text
 
 DEMO = "demo"
@@ -56,6 +55,15 @@ class Source:
     validation: Corpus
     config: DataConfig
     test: Corpus | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """In numbers, for a report."""
+        return {
+            "parts": {
+                name: {"texts": len(part.documents), "characters": part.characters}
+                for name, part in parts_of(self).items()
+            }
+        }
 
 
 def read_source(config: DataConfig, opened: Callable[[tuple[str, ...]], Corpus | None] = lambda _: None) -> Source:
@@ -124,29 +132,9 @@ def short_name(paths: Sequence[str]) -> str:
     return Path(paths[0]).stem or "text"
 
 
-def task_of(paths: Sequence[str], columns: Collection[str] = ()) -> str:
-    """What one probably wants to do with these data: texts are gone on with, pictures and tables of labelled texts are
-    classified.
-
-    Two columns of free text and no label are translated; so are `columns` that only translating has.
-    """
-    if are_pictures(paths):
-        return "classify"
-    if not are_tables(paths) or all(Path(path).suffix.lower() == ".txt" for path in paths):
-        return "generate"
-    if {"source", "target"} & set(columns):
-        return "translate"
-    if {"text", "pair", "label"} & set(columns):
-        return "classify"
-    try:
-        return "translate" if holds_pairs(head_of(paths[0])) else "classify"
-    except DataError:  # which is told when it is read
-        return "classify"
-
-
-def are_pictures(paths: Sequence[str], text: str | None = None) -> bool:
-    """Whether these are pictures, by their names; `text` is the column of a table that the user named."""
-    return list(paths) != [DEMO] and is_pictures(paths, text)
+def are_images(paths: Sequence[str], text: str | None = None) -> bool:
+    """Whether these are images, by their names; `text` is the column of a table that the user named."""
+    return list(paths) != [DEMO] and is_images(paths, text)
 
 
 def are_tables(paths: Sequence[str]) -> bool:

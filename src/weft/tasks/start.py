@@ -6,19 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
+from weft.blocks.roles import weight_roles
 from weft.errors import ConfigError, WeightsError
-from weft.models import GPT, ModelConfig, Word2Vec, Word2VecConfig
-from weft.models.pictures import PictureConfig
-from weft.tasks.picture_data import PictureDataConfig
-from weft.tasks.picture_form import form_of, preprocessing_of
-from weft.tasks.word_list import WordList, words_of
+from weft.models import CausalLM, EncodesImages, ModelConfig, TokenVectorTable, WordVectorTable, default_for
+from weft.models.base import Model
+from weft.tasks.classify.image_data import ImageDataConfig
+from weft.tasks.classify.image_form import form_of, preprocessing_of
+from weft.tasks.embed.word_list import WordList, words_of
 from weft.text import Tokenizer, tokenizer_of_words
 from weft.training import AdamWConfig
 
@@ -38,7 +39,7 @@ class Start:
     weights: dict[str, Tensor]
     own_tokenizer: Tokenizer | None = None  # None: it reads no text
     source_tokenizer: Tokenizer | None = None  # of what it reads, if that is another
-    pictures: PictureDataConfig | None = None  # the form in which it knows them; None: it reads text, or nobody says
+    images: ImageDataConfig | None = None  # the form in which it knows them; None: it reads text, or nobody says
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -46,11 +47,11 @@ class Start:
         assert self.own_tokenizer is not None
         return self.own_tokenizer
 
-    def build(self, config: ModelConfig) -> nn.Module:
+    def build(self, config: ModelConfig) -> Model:
         """A model with these weights; its settings may differ (dropout, attention kind) as far as they fit.
 
-        Heads are exchanged, and what an attention kind has of its own (`lookup`): one that only the new model has
-        begins fresh, one that only the old one had is left out.
+        What belongs to a task or an attention kind is exchanged: what only the new model has begins fresh, what only
+        the old one had is left out.
         """
         shapes = config.shapes()
         weights = {name: tensor.clone() for name, tensor in self.weights.items()}
@@ -58,13 +59,10 @@ class Start:
         head = getattr(config, "head", None)
         if head != getattr(self.model, "head", None) or getattr(head, "classes", 0) == 1:
             # the same sizes, other classes; or numbers, which are learned by a deviation and mean of their own
-            kept = {name for name in kept if not name.startswith("classes.")}
-
-        def is_exchanged(name: str) -> bool:
-            return name.startswith(config.heads) or ".lookup." in name
-
-        weights = {name: t for name, t in weights.items() if name in kept or not is_exchanged(name)}
-        missing = [name for name in shapes if is_exchanged(name) and name not in kept]
+            kept -= _standing(config, "labels")
+        exchanged = _standing(config, "exchanged", "labels") | _standing(self.model, "exchanged", "labels")
+        weights = {name: t for name, t in weights.items() if name in kept or name not in exchanged}
+        missing = [name for name in shapes if name in exchanged and name not in kept]
         if missing:
             fresh = {name: p.detach() for name, p in config.build().named_parameters()}
             weights |= {name: fresh[name] for name in missing}
@@ -77,11 +75,22 @@ class Start:
             ) from None
 
 
+def _standing(config: ModelConfig, *where: str) -> set[str]:
+    """The weights that stand there: "exchanged" and "labels" are those of a task or an attention kind."""
+    return {name for name, role in weight_roles(config.skeleton()).items() if role.stands in where}
+
+
 @dataclass(frozen=True)
 class WordStart(Start):
     """Word vectors to begin with: of other vectors, by name; of a model that writes, its table of tokens."""
 
     words: WordList | None = None
+    table: Tensor | None = None  # the vectors by which words are read
+
+    @property
+    def vectors(self) -> Tensor:
+        assert self.table is not None
+        return self.table
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -90,7 +99,7 @@ class WordStart(Start):
 
     @property
     def width(self) -> int:
-        return int(self.weights["input.weight"].shape[1])
+        return int(self.vectors.shape[1])
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -103,7 +112,7 @@ class WordStart(Start):
         assert self.words is not None
         return self.words
 
-    def fill(self, model: Word2Vec, words: WordList) -> None:
+    def fill(self, model: Model, words: WordList) -> None:
         """Both vectors of each word that is known there too."""
         places = [(row, self.list.rows[word]) for row, word in enumerate(words.words) if word in self.list.rows]
         if not places:
@@ -113,19 +122,20 @@ class WordStart(Start):
             for name, p in model.named_parameters():
                 p[here] = self.weights[name][there]
 
-    def build(self, config: ModelConfig) -> nn.Module:
+    def build(self, config: ModelConfig) -> Model:
         """A fresh model, but tokens that are words begin with their vectors."""
         model = config.build()
-        if not isinstance(model, GPT) or model.config.width != self.width:
-            width = getattr(config, "width", "no")
+        width = getattr(config, "width", "no")
+        if TokenVectorTable not in config.provides or width != self.width:
             raise ConfigError(
                 f"--from {self.path}: vectors of width {self.width} for a {config.kind} of width {width}",
-                expected=f"a gpt of width {self.width}",
+                expected=f"a {default_for(CausalLM)} of width {self.width}",
             )
+        table = cast(TokenVectorTable, model).token_vectors
         rows: NDArray[np.int32] = self.list.token_rows(self.tokenizer)
         known = np.flatnonzero(rows >= 0)
         with torch.no_grad():
-            model.tokens.weight[torch.from_numpy(known)] = self.weights["input.weight"][torch.from_numpy(rows[known])]
+            table[torch.from_numpy(known)] = self.vectors[torch.from_numpy(rows[known])]
         return model
 
 
@@ -139,11 +149,12 @@ def read_start(path: str, check: Callable[[Run], None] | None = None) -> Start:
     if check is not None:
         check(run)
     weights = {name: p.detach() for name, p in run.model.named_parameters()}
-    if isinstance(run.model_config, Word2VecConfig):
+    if WordVectorTable in run.model_config.provides:
         own = run.tokenizer if run.has_tokenizer else None
-        return WordStart(path, run.model_config, weights, own, words=words_of(run))
-    if isinstance(run.model_config, PictureConfig):
+        table = cast(WordVectorTable, run.model).word_vectors.detach()
+        return WordStart(path, run.model_config, weights, own, words=words_of(run), table=table)
+    if EncodesImages in run.model_config.provides:
         form = None if preprocessing_of(run) is None else form_of(run)
-        return Start(path, run.model_config, weights, pictures=form)
+        return Start(path, run.model_config, weights, images=form)
     source = None if run.source_tokenizer is run.tokenizer else run.source_tokenizer
     return Start(path, run.model_config, weights, run.tokenizer, source)

@@ -1,131 +1,94 @@
-"""What a task is: which settings it has, how its data are read and planned for, and what is then trained.
+"""What a task is: a folder beside this file with one description of itself, found by its name.
 
-A task is a file with one class here; the flow around it (`flow.py`: begin, resume, train further) and the run
-itself (`job.py`) are the same for all.
+The description says which settings the task has and which data mean it, how those are read and planned for, what is
+then trained (`plan` gives an `Experiment`), how a run of it is measured and shown, and all words that are said of it. A
+folder may hold several (`HOMES` in its `__init__.py`), for models of different families.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
+from torch import nn
 
-from weft.checkpoints import RunDirectory
 from weft.config import Config
-from weft.cost import cost_of
-from weft.errors import ConfigError, did_you_mean
-from weft.models import ModelConfig, preset
-from weft.tasks import planning
-from weft.tasks.environment import memory_in_use
-from weft.tasks.held_out import HeldOut
-from weft.tasks.job import Job, Report
-from weft.tasks.request import Request
-from weft.tasks.run import Run
-from weft.tasks.settings import HOMES, RunConfig, home_of
+from weft.errors import ConfigError, DataError, did_you_mean
+from weft.models import ModelConfig, default_for, families_for, preset, sizing_of
+from weft.models.capabilities import DOES, Capability
+from weft.tasks.names import task_names
+from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, FilesConfig
-from weft.tasks.start import Start
-from weft.text import Tokenizer, TokenizerConfig
-from weft.training import Ranks, TrainingConfig
+from weft.tasks.words import Use, Words
+from weft.text import TokenizerConfig
+from weft.training import TrainingConfig
 
-
-class Prepared(ABC):
-    """Data and settings of one run, ready to be trained.
-
-    length          tokens that are read at a time
-    judged_tokens   tokens that are read to measure, once training is over
-    loss            a summed loss of a batch, how many terms it has, and perhaps its parts by name
-    """
-
-    config: RunConfig
-    tokenizer: Tokenizer | None  # None: it reads no text
-    source_tokenizer: Tokenizer | None = (
-        None  # of texts that are read, where it is another than that of what is written
-    )
-
-    @property
-    @abstractmethod
-    def loss(self) -> Callable[..., Any]: ...
-
-    @property
-    @abstractmethod
-    def length(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def judged_tokens(self) -> int: ...
-
-    @abstractmethod
-    def samples(self) -> Callable[[np.ndarray], Any]:
-        """What gives the batch with these sample numbers."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """The plan in numbers, for people and programs."""
-
-    def warnings(self, plan: dict[str, Any]) -> list[str]:
-        """What the plan already tells about the result."""
-        return []
-
-    @abstractmethod
-    def job(self, sample: str | None = None) -> Job:
-        """What there is to do; `sample` is what the model is to show before and after."""
-
-    def held_out(self) -> HeldOut:
-        """A few inputs of what is held out, to look at the model with; none where there is nothing to look at."""
-        return HeldOut(self.loss, [])
-
-    def seconds_per_step(self) -> float:
-        """Measured with fresh weights, which are thrown away."""
-        return planning.seconds_per_step(self.config.model.build(), self.config.training, self.samples(), self.loss)
-
-    def seconds_at_end(self) -> float:
-        """Forward alone is a third of a step; shapes are large, so the speed is that of plain products."""
-        cost = cost_of(self.config.model, batch=1, length=self.length)
-        return self.judged_tokens * cost.flops / cost.tokens / 3 / planning.machine_speed()
-
-    def common_facts(self, read: int, epochs: float, texts: int | None = None) -> dict[str, Any]:
-        """What every plan for texts says: tokenizer, model, memory for texts of `read` tokens (so many in a step),
-        how long."""
-        config, training = self.config, self.config.training
-        assert self.tokenizer is not None
-        model: Any = config.model
-        cost = cost_of(model, batch=training.batch if texts is None else texts, length=read)
-        return {
-            "tokenizer": self.tokenizer.kind,
-            "vocab_size": self.tokenizer.vocab_size,
-            "model": model.kind,
-            "width": model.width,
-            "depth": model.depth,
-            "length": self.length,
-            **({} if config.start is None else {"start": config.start}),
-            "parameters": cost.parameters,
-            "memory": memory_in_use() + cost.memory,
-            "flops": cost.flops,  # of one step
-            "steps": training.steps,
-            "batch": training.batch,
-            "epochs": round(epochs, 2),
-            "minutes": training.minutes,
-        }
+if TYPE_CHECKING:
+    from weft.generation import Weights
+    from weft.tasks.experiment import Experiment, Origin
+    from weft.tasks.request import Request
+    from weft.tasks.run import Run
 
 
 class Task(ABC):
     """One verb of `weft train`.
 
-    family      the model when none is named
-    tokenizer   the tokenizer when none is named; None: it reads no text
+    capabilities    what its models can do, any of these; the first is the usual one
+    tokenizer       the tokenizer when none is named; None: it reads no text
+    words           what is said of it
+    turn            when it is asked whether data mean this task, the lowest first; None: never
+    is_default      it is meant where no task is named and no data tell
+    judged_by_text  its metrics compare models whose tokens differ
+    rounds          it can be measured with rounded weights
+    rows            columns of tuples that are given in Python
+    takes_texts     it learns from texts alone
     """
 
     name: ClassVar[str]
-    family: ClassVar[str]
-    families: ClassVar[tuple[str, ...]]
+    capabilities: ClassVar[tuple[Capability, ...]]
     tokenizer: ClassVar[str | None] = "bpe"
     settings: ClassVar[type[RunConfig]]
     data: ClassVar[type[FilesConfig]] = DataConfig
     objective: ClassVar[type[Config] | None] = None
     writes: ClassVar[bool] = False  # and can show a sample
-    on_top: ClassVar[Mapping[str, Any]] = {}  # fields that a model of any family has for this task
+    words: ClassVar[Words]
+    turn: ClassVar[int | None] = None
+    is_default: ClassVar[bool] = False
+    judged_by_text: ClassVar[bool] = False
+    rounds: ClassVar[bool] = False
+    rows: ClassVar[tuple[tuple[str, ...], ...]] = (("text", "label"), ("text", "pair", "label"))
+    takes_texts: ClassVar[bool] = True
+
+    # -- which models can do it ---------------------------------------------------------------
+
+    @property
+    def family(self) -> str:
+        """The model when none is named."""
+        return default_for(self.capabilities[0])
+
+    @property
+    def families(self) -> list[str]:
+        """The models that can be trained for it."""
+        return families_for(*self.capabilities)
+
+    def capability(self, family: str) -> Capability:
+        """What a model of this family learns in this task."""
+        return next(can for can in self.capabilities if family in families_for(can))
+
+    # -- which data mean it -------------------------------------------------------------------
+
+    def recognises(self, paths: Sequence[str], columns: Collection[str]) -> bool:
+        """Whether one probably wants to do this with these data; `columns` are options that were given."""
+        return False
+
+    def claims(self, request: Request) -> bool:
+        """Whether, of the descriptions of this task, the data need this one, whatever the model."""
+        return False
+
+    # -- training -----------------------------------------------------------------------------
 
     def check(self, request: Request) -> None:
         """Refuse what cannot be before anything is read."""
@@ -133,17 +96,18 @@ class Task(ABC):
         if request.sample is not None and not self.writes:
             raise ConfigError(f"--sample {request.sample} for {self.name}", expected="no such option for this task")
         if self.tokenizer is None and (request.tokenizer or request.says("tokenizer")):
-            raise ConfigError("a tokenizer for pictures", expected="none: they are no text")
+            raise ConfigError("a tokenizer for images", expected="none: they are no text")
         if request.start is None:
             words = {}
             if self.tokenizer is not None:
-                kind = TokenizerConfig.pick(request.tokenizer or self.tokenizer)
+                kind = TokenizerConfig.from_config(request.tokenizer or self.tokenizer)
                 self.check_tokenizer(request.apply("tokenizer", kind))
                 words = {"vocab_size": 512}
             name = request.model or self.family
             family, fields = preset(name)
             self.check_family(name, family)
-            request.apply("model", ModelConfig.pick({"kind": family, **words, **fields, **self.on_top}))
+            head = sizing_of(family, self.capability(family)).head
+            request.apply("model", ModelConfig.from_config({"kind": family, **words, **fields, **head}))
         elif request.tokenizer or request.model or request.says("tokenizer"):
             raise ConfigError(
                 f"--from {request.start} with a model or tokenizer of its own",
@@ -172,18 +136,101 @@ class Task(ABC):
         """Refuse a model to begin from that cannot do it."""
 
     @abstractmethod
-    def prepare(self, request: Request, start: Start | None, ranks: Ranks, report: Report) -> Prepared:
-        """Read the data and plan."""
+    def plan(self, origin: Origin) -> Experiment:
+        """Read the data and plan what was asked for."""
 
     @abstractmethod
-    def reopen(self, config: Any, run: RunDirectory, report: Report) -> Prepared:
+    def reopen(self, config: Any, origin: Origin) -> Experiment:
         """Read the data of a recorded plan again; a change in them is an error."""
+
+    # -- a run of it --------------------------------------------------------------------------
+
+    @abstractmethod
+    def read_data(self, config: Any) -> Any:
+        """The data of a run, read again."""
+
+    def as_used(self, model: nn.Module, run: Run) -> nn.Module:
+        """The trained model as it answers: with what was found out about it once training was over."""
+        return model
+
+    @abstractmethod
+    def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
+        """How good a run is: on what it held out, its test if it has one, or on other data."""
+
+    @abstractmethod
+    def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
+        """A few examples of what a run does: their `kind`, the `examples`, and inputs to look `inside` with; `data`
+        gives those of the run, None where they are too many to read again."""
+
+    def sample(self, run: Run) -> dict[str, str] | None:
+        """The beginning of something that was held out, and what a run writes for it; None: it does not write."""
+        return None
+
+
+# -- all of them ------------------------------------------------------------------------------
+
+
+@functools.cache
+def variants(name: str) -> tuple[Task, ...]:
+    """The descriptions of one task, for models of different families; the first is the usual one."""
+    if name not in task_names():
+        raise ConfigError(f"the task {name!r} does not exist yet", advice=did_you_mean(name, task_names()))
+    folder = importlib.import_module(f"weft.tasks.{name}")
+    homes = getattr(folder, "HOMES", ("task",))
+    return tuple(importlib.import_module(f"{folder.__name__}.{home}").TASK for home in homes)
 
 
 def find_task(name: str, family: object = None) -> Task:
-    """The task of this name, for models of this family; None: the usual one."""
-    if name not in HOMES:
-        raise ConfigError(f"the task {name!r} does not exist yet", advice=did_you_mean(name, HOMES))
-    found = home_of(name, family)
-    assert isinstance(found, Task)
-    return found
+    """The task of this name for a model of this family, the most special that it can learn; for a family that can learn
+    none, the first: it says so."""
+    found = variants(name)
+    return next((task for task in reversed(found) if family in task.families), found[0])
+
+
+def _all() -> Iterator[Task]:
+    for name in task_names():
+        yield from variants(name)
+
+
+def find_use(config: ModelConfig, task: str | None = None) -> tuple[Task, Use]:
+    """What a model is used for, and the task that says so: by what it can do, its own task first."""
+    can = [capability.__name__ for capability in DOES if capability in config.provides]
+    own = variants(task) if task in task_names() else ()
+    for described in (own, tuple(_all())):
+        for name in can:
+            for one in described:
+                if name in one.words.uses:
+                    return one, one.words.uses[name]
+    raise ConfigError(f"no task says what a {config.kind} is used for", expected="a use of what it can do")
+
+
+def task_of_model(config: ModelConfig) -> str:
+    """The task that a model can do as it is; "read" is a trunk alone: vectors, and a place to begin from."""
+    task, use = find_use(config)
+    return task.name if use.trained else "read"
+
+
+def first_use(name: str, path: object) -> str:
+    """The command to try first with a run that is used so."""
+    uses = (use for task in _all() for use in task.words.uses.values())
+    return next(use for use in uses if use.name == name).first.format(path=path)
+
+
+def task_of(paths: Sequence[str], columns: Collection[str] = ()) -> str:
+    """What one probably wants to do with these data."""
+    asked = sorted((task for task in _all() if task.turn is not None), key=lambda task: task.turn or 0)
+    return next(task.name for task in asked if task.recognises(paths, columns))
+
+
+def default_task() -> str:
+    """The task that is meant where none is named and no data are there to tell."""
+    return next(task.name for task in _all() if task.is_default)
+
+
+def read_settings(raw: dict[str, Any], where: object) -> RunConfig:
+    """The settings of a run from its config.json, by the task it names."""
+    name, model = raw.get("task"), raw.get("model")
+    if name not in task_names():
+        raise DataError(f"{where} is a run of a task this version does not know: {name!r}")
+    task = find_task(str(name), model.get("kind") if isinstance(model, dict) else None)
+    return task.settings.from_dict({key: value for key, value in raw.items() if key != "task"})

@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 def scheme(kind: str | None) -> str:
     """The scheme that is meant; one that does not exist is refused."""
-    return TokenizerConfig.pick(encoder_tokenizer_fields(kind, characters=0)).kind
+    return TokenizerConfig.from_config(encoder_tokenizer_fields(kind, characters=0)).kind
 
 
 def sampled(examples: Examples) -> tuple[Inputs, int]:
@@ -33,7 +33,7 @@ def sampled(examples: Examples) -> tuple[Inputs, int]:
 
 def learned(kind: str, train: Examples) -> Tokenizer:
     """A tokenizer made from training texts, with a vocabulary of the size that training would give it."""
-    config = TokenizerConfig.pick(encoder_tokenizer_fields(kind, train.characters))
+    config = TokenizerConfig.from_config(encoder_tokenizer_fields(kind, train.characters))
     return config.train(
         (part for parts in sampled(train)[0] for part in parts), special=(PAD, CLASSIFY, SEPARATE, MASK)
     )

@@ -15,10 +15,11 @@ import numpy as np
 
 from weft.checkpoints.files import write_text
 from weft.errors import ConfigError
-from weft.tasks.flow import train_task
+from weft.tasks.experiment import Experiment
 from weft.tasks.preparation import cache_folder
 from weft.tasks.request import Request, make_request
 from weft.tasks.run import Run
+from weft.tasks.task import Task, find_task
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def train(
     """Train and return the run: `weft.train("generate", "book.txt", minutes=5)`.
 
     `data` is a path, several paths, "demo", a list of texts, of (text, label) tuples, of (source, target) tuples to
-    translate, of (array, label) tuples for pictures (or a tuple of all pixels and all labels), or a data frame; so are
+    translate, of (array, label) tuples for images (or a tuple of all pixels and all labels), or a data frame; so are
     the options `validation` and `test`. The other options are those of `weft train`
     (model, tokenizer, text, pair, label, source, target, minutes, steps, epochs, seed, device, threads, out, freeze,
     watch, and `start` for its --from).
@@ -56,8 +57,7 @@ def train(
     words = () if data is None else paths_of(data, task)
     request = make_request(words, options, task=task, config=config, changes=set)
     request.started = started
-    run, _ = train_task(request, _log)
-    assert run is not None
+    run, _ = Experiment.plan(request, _log).fit()
     return Run(run.path)
 
 
@@ -72,8 +72,8 @@ def paths_of(data: Given, task: str | None = None) -> tuple[str, ...]:
     """Paths as they are; texts, tuples and data frames are written down first: a run can then be resumed."""
     if isinstance(data, str | Path):
         return (str(data),)
-    if isinstance(data, tuple) and len(data) == 2 and hasattr(data[0], "ndim"):  # pictures and their labels
-        return (_written_pictures(*data),)
+    if isinstance(data, tuple) and len(data) == 2 and hasattr(data[0], "ndim"):  # images and their labels
+        return (_written_images(*data),)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):  # a data frame
         columns = data.to_dict("list")
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -81,28 +81,33 @@ def paths_of(data: Given, task: str | None = None) -> tuple[str, ...]:
     if not len(data):
         raise ConfigError("an empty list of data", expected="paths, texts, or (text, label) pairs")
     if all(isinstance(item, tuple) and len(item) == 2 and hasattr(item[0], "ndim") for item in data):
-        return (_written_pictures([item[0] for item in data], [item[1] for item in data]),)
+        return (_written_images([item[0] for item in data], [item[1] for item in data]),)
     if all(isinstance(item, tuple) for item in data):
         return (_written_table([_row(item, task) for item in data]),)
     if any(not isinstance(item, str | Path) for item in data):
         raise ConfigError("a list of other things than texts", expected="paths, texts, or (text, label) tuples")
     if all(isinstance(item, Path) or os.path.exists(item) for item in data):  # False for what is no name at all
         return tuple(str(item) for item in data)
-    if task == "translate":
-        raise ConfigError("a list of texts to translate", expected="(source, target) tuples, or paths that exist")
+    if task is not None and not find_task(task).takes_texts:
+        raise ConfigError(f"a list of texts to {task}", expected=f"{_forms(task)} tuples, or paths that exist")
     return tuple(_written(str(item), ".txt") for item in data)
 
 
 def _row(item: tuple[Any, ...], task: str | None) -> dict[str, Any]:
-    """(text, label), or (text, second text, label); to translate, (source, target)."""
-    if task == "translate":
-        if len(item) != 2:
-            raise ConfigError(f"a tuple of {len(item)}", expected="(source, target)")
-        return dict(zip(("source", "target"), item, strict=True))
-    if len(item) not in (2, 3):
-        raise ConfigError(f"a tuple of {len(item)}", expected="(text, label) or (text, second text, label)")
-    names = ("text", "label") if len(item) == 2 else ("text", "pair", "label")
+    """By the columns that the task gives to a tuple of so many."""
+    names = next((names for names in _rows(task) if len(names) == len(item)), None)
+    if names is None:
+        raise ConfigError(f"a tuple of {len(item)}", expected=_forms(task))
     return dict(zip(names, item, strict=True))
+
+
+def _rows(task: str | None) -> tuple[tuple[str, ...], ...]:
+    return (Task if task is None else find_task(task)).rows
+
+
+def _forms(task: str | None) -> str:
+    """What a tuple may hold."""
+    return " or ".join(f"({', '.join(names)})" for names in _rows(task)).replace("pair", "second text")
 
 
 def _written_table(rows: list[dict[str, Any]]) -> str:
@@ -110,15 +115,15 @@ def _written_table(rows: list[dict[str, Any]]) -> str:
     return _written("".join(line + "\n" for line in lines), ".jsonl")
 
 
-def _written_pictures(pixels: Any, labels: Any) -> str:
+def _written_images(pixels: Any, labels: Any) -> str:
     """Arrays as one file; the labels become text."""
     try:
         array = np.asarray(pixels)
     except ValueError:
-        raise ConfigError("pictures of different sizes", expected="arrays of one size, or paths") from None
+        raise ConfigError("images of different sizes", expected="arrays of one size, or paths") from None
     words = np.asarray([str(label) for label in labels])
     digest = hashlib.sha256(array.tobytes() + repr((array.shape, array.dtype.str, words.tolist())).encode()).hexdigest()
-    path = cache_folder() / "pictures" / f"{digest[:16]}.npz"
+    path = cache_folder() / "images" / f"{digest[:16]}.npz"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{os.getpid()}.part.npz")

@@ -16,12 +16,12 @@ from weft.analysis import health_sentences, softmax_health
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_lines, write_text
 from weft.tasks.held_out import HeldOut
+from weft.tasks.recording import Report
 
-Report = Callable[[dict[str, Any]], None]
 HEALTH_FILE = "health.jsonl"
 
 
-class Watch:
+class SoftmaxHealthLog:
     """Looks at the model when it is asked to, tells `report`, and writes a line for each step into health.jsonl."""
 
     def __init__(self, run: RunDirectory, held_out: Callable[[], HeldOut], report: Report) -> None:

@@ -21,7 +21,7 @@ Progress = Callable[[int], None]
 
 
 class TokenizerConfig(Choice):
-    """How text becomes tokens: `TokenizerConfig.menu` lists the schemes."""
+    """How text becomes tokens: `TokenizerConfig.registry` lists the schemes."""
 
     gives_text_back: ClassVar[bool] = True
     """Whether `decode(encode(text)) == text` for every text. A model that writes needs that."""

@@ -27,7 +27,7 @@ FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True)
-class Measure:
+class TokenizerStatistics:
     """What one scheme makes of a text.
 
     unseen           share of the text, in bytes, that the vocabulary lacks: spelled byte by byte, or lost in `[UNK]`
@@ -76,7 +76,7 @@ class Measure:
         """What the table of vectors takes at this width, in float32."""
         return self.vocab_size * width * FLOAT
 
-    def to_dict(self, width: int, others: Sequence[Measure]) -> dict[str, Any]:
+    def to_dict(self, width: int, others: Sequence[TokenizerStatistics]) -> dict[str, Any]:
         """Everything by name; costs are relative to the cheapest of all."""
         return {
             "scheme": self.name,
@@ -107,8 +107,8 @@ def relative(cost: float, costs: Iterable[float]) -> float | None:
 
 
 def learn_scheme(kind: str, pieces: Iterable[str], vocab_size: int = VOCAB_SIZE) -> Tokenizer:
-    """A scheme of the menu that has read these texts, with at most so many tokens if that is for it to choose."""
-    config = TokenizerConfig.pick(kind)
+    """A scheme of the registry that has read these texts, with at most so many tokens if that is for it to choose."""
+    config = TokenizerConfig.from_config(kind)
     if "vocab_size" in config.to_dict():
         config = config.override({"vocab_size": vocab_size})
     return config.train(pieces)
@@ -116,7 +116,7 @@ def learn_scheme(kind: str, pieces: Iterable[str], vocab_size: int = VOCAB_SIZE)
 
 def is_path(word: str) -> bool:
     """Whether a word means a tokenizer on the disk and not a scheme."""
-    known = {*TokenizerConfig.menu, *TokenizerConfig.menu.aliases}
+    known = {*TokenizerConfig.registry, *TokenizerConfig.registry.aliases}
     return word not in known and (os.path.exists(word) or "/" in word or os.sep in word or word.endswith(".json"))
 
 
@@ -144,7 +144,7 @@ def open_tokenizers(path: str) -> dict[str, Tokenizer]:
 # -- measuring --------------------------------------------------------------------------------
 
 
-def measure(name: str, tokenizer: Tokenizer, texts: Sequence[Corpus], most: int | None = None) -> Measure:
+def measure(name: str, tokenizer: Tokenizer, texts: Sequence[Corpus], most: int | None = None) -> TokenizerStatistics:
     """Count; of texts with more than `most` characters only so many of the beginning are read."""
     characters = size = tokens = lost = lost_tokens = 0
     lengths: list[int] = []
@@ -162,7 +162,7 @@ def measure(name: str, tokenizer: Tokenizer, texts: Sequence[Corpus], most: int 
             lost_tokens += spelled
             lost += _lost_bytes(tokenizer, piece) if spelled and _has_unknown(tokenizer) else spelled
             exact = exact and tokenizer.decode_bytes(ids) == raw
-    return Measure(
+    return TokenizerStatistics(
         name=name,
         kind=tokenizer.kind,
         vocab_size=tokenizer.vocab_size,

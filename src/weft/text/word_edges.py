@@ -90,12 +90,13 @@ def _is_inside(text: bytes, last: bool = False) -> bool:
     except UnicodeDecodeError:
         byte = text[-1 if last else 0]
         if byte < 0x80:
-            return _is_letter(chr(byte))
+            return is_letter(chr(byte))
         return last or not 0xE3 <= byte <= 0xE9  # the first bytes of U+3000 … U+9FFF
-    return _is_letter(character)
+    return is_letter(character)
 
 
-def _is_letter(character: str) -> bool:
+def is_letter(character: str) -> bool:
+    """Whether a character can stand inside a word; those of scripts without spaces are words by themselves."""
     number = ord(character)
     if any(low <= number <= high for low, high in _UNSPACED):
         return False

@@ -73,7 +73,7 @@ def value(
 
 
 @dataclass(frozen=True)
-class Table:
+class EvidenceTable:
     """Numbers in words, row by row."""
 
     title: str
@@ -82,7 +82,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Chart:
     """Lines to draw: (x, y) of each; either axis may be logarithmic."""
 
     title: str
@@ -93,22 +93,22 @@ class Picture:
     log_up: bool = False
 
 
-def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Measured]]) -> Table:
+def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Measured]]) -> EvidenceTable:
     """A table of anything that can be told."""
-    return Table(title, tuple(heads), tuple(tuple(number(cell) for cell in row) for row in rows))
+    return EvidenceTable(title, tuple(heads), tuple(tuple(number(cell) for cell in row) for row in rows))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What computing a claim gave: values, the right statement in words, and tables and pictures to look at.
+    """What computing a claim gave: values, the right statement in words, and tables and images to look at.
 
     brief  how many of the values are shown in one line
     """
 
     values: tuple[Value, ...]
     says: str
-    tables: tuple[Table, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    tables: tuple[EvidenceTable, ...] = ()
+    charts: tuple[Chart, ...] = ()
     brief: int = 1
 
     @property
@@ -122,13 +122,13 @@ class Evidence:
         return all(value.right_agrees for value in self.values)
 
 
-def evidence(*values: Value, says: str, brief: int = 1, show: Sequence[Table | Picture] = ()) -> Evidence:
-    """What was found, with tables and pictures sorted out."""
+def evidence(*values: Value, says: str, brief: int = 1, show: Sequence[EvidenceTable | Chart] = ()) -> Evidence:
+    """What was found, with tables and images sorted out."""
     return Evidence(
         values=values,
         says=" ".join(says.split()),
-        tables=tuple(shown for shown in show if isinstance(shown, Table)),
-        pictures=tuple(shown for shown in show if isinstance(shown, Picture)),
+        tables=tuple(shown for shown in show if isinstance(shown, EvidenceTable)),
+        charts=tuple(shown for shown in show if isinstance(shown, Chart)),
         brief=brief,
     )
 

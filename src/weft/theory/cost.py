@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from weft.blocks import Attention, Mask, SoftmaxLookup
-from weft.blocks.attention import AttentionConfig, Grid, Lookup
-from weft.blocks.attention.channel import ChannelLookup
+from weft.blocks import Attention, Mask, SoftmaxAttention
+from weft.blocks.attention import AttentionConfig, AttentionCore, Grid
+from weft.blocks.attention.channel import ChannelAttention
 from weft.models import DaViTConfig, preset
 from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.counting import largest, multiplications
@@ -22,10 +22,10 @@ def _heads(length: int, width: int, heads: int = 1) -> Tensor:
     return torch.empty(1, heads, length, width // heads, device="meta")
 
 
-def _pairs(lookup: Lookup, length: int, width: int, heads: int = 1, mask: Mask | None = None) -> int:
+def _pairs(core: AttentionCore, length: int, width: int, heads: int = 1, mask: Mask | None = None) -> int:
     """Multiplications of scores and mixing."""
     x = _heads(length, width, heads)
-    return multiplications(lambda: lookup.to("meta")(x, x, x, mask or Mask()))["pairs"]
+    return multiplications(lambda: core.to("meta")(x, x, x, mask or Mask()))["pairs"]
 
 
 @claim(
@@ -39,7 +39,7 @@ def _pairs(lookup: Lookup, length: int, width: int, heads: int = 1, mask: Mask |
 def one_more() -> Evidence:
     """A token into a cache of N, beside all N + 1 from the beginning."""
     width, length = 64, 256
-    module = Attention(width, heads=4, lookup=SoftmaxLookup())
+    module = Attention(width, heads=4, core=SoftmaxAttention())
     x, mask = torch.randn(1, length + 1, width), Mask(causal=True)
     before, after = module(x[:, :-1], mask=mask), module(x, mask=mask)
     cache = module.new_cache()
@@ -50,7 +50,7 @@ def one_more() -> Evidence:
         cache.rewind(length)
         last = module(x[:, -1:], mask=mask, cache=cache)
     q, k = (torch.randn(1, 1, length + 1, width) for _ in range(2))
-    weights = SoftmaxLookup().weights(q, k, mask)[0, 0]
+    weights = SoftmaxAttention().weights(q, k, mask)[0, 0]
     new = length + 1
     return evidence(
         value(
@@ -80,16 +80,16 @@ def one_more() -> Evidence:
     seconds=0.5,
 )
 def cheaper() -> Evidence:
-    """Pairs that have a weight, for pictures of 16 × 16 and 32 × 32 patches."""
+    """Pairs that have a weight, for images of 16 × 16 and 32 × 32 patches."""
     window, tokens, summaries, width = 3, 4, 8, 16
     kinds = {
-        "softmax": AttentionConfig.pick("softmax"),
-        "local": AttentionConfig.pick({"kind": "local", "window": window}),
-        "global": AttentionConfig.pick({"kind": "global", "tokens": tokens}),
+        "softmax": AttentionConfig.from_config("softmax"),
+        "local": AttentionConfig.from_config({"kind": "local", "window": window}),
+        "global": AttentionConfig.from_config({"kind": "global", "tokens": tokens}),
     }
-    seen = {name: [_seen(config.lookup(), side, width) for side in (16, 32)] for name, config in kinds.items()}
-    hierarchy: Any = AttentionConfig.pick({"kind": "hierarchy", "summaries": summaries, "heads": 1}).build(width)
-    spent = [_pairs(hierarchy.lookup, side**2, width) // width for side in (16, 32)]
+    seen = {name: [_seen(config.core(), side, width) for side in (16, 32)] for name, config in kinds.items()}
+    hierarchy: Any = AttentionConfig.from_config({"kind": "hierarchy", "summaries": summaries, "heads": 1}).build(width)
+    spent = [_pairs(hierarchy.core, side**2, width) // width for side in (16, 32)]
     seen["hierarchy"] = spent
     sides = [side * (2 * window - 1) - window * (window - 1) for side in (16, 32)]
     growth = {name: pairs[1] / pairs[0] for name, pairs in seen.items()}
@@ -111,10 +111,10 @@ def cheaper() -> Evidence:
     )
 
 
-def _seen(lookup: Any, side: int, width: int) -> int:
+def _seen(core: Any, side: int, width: int) -> int:
     """How many pairs have a weight."""
     x = torch.randn(1, 1, side**2, width)
-    weights: Tensor = lookup.weights(x, x, Mask(grid=Grid(side, side)))
+    weights: Tensor = core.weights(x, x, Mask(grid=Grid(side, side)))
     return int((weights > 0).sum())
 
 
@@ -130,8 +130,8 @@ def davit() -> Evidence:
     """Scores of full attention both ways, and of DaViT's own layers."""
     side, width = 16, 512
     tokens = side**2
-    full = _pairs(SoftmaxLookup(), tokens, width) // 2  # scores; mixing costs the same again
-    channels = _pairs(ChannelLookup(), tokens, width) // 2
+    full = _pairs(SoftmaxAttention(), tokens, width) // 2  # scores; mixing costs the same again
+    channels = _pairs(ChannelAttention(), tokens, width) // 2
     model: Any = DaViTConfig(**preset("davit-base")[1]).skeleton()
     stage = model.stages[2].layers[0]
     x, grid = torch.empty(1, tokens, width, device="meta"), Grid(side, side)
@@ -173,11 +173,11 @@ def davit() -> Evidence:
 )
 def kernel() -> Evidence:
     """Multiplications at twice the length and twice the width; the same result in another order."""
-    linear: Any = AttentionConfig.pick("linear").lookup()
+    linear: Any = AttentionConfig.from_config("linear").core()
     cost = {(n, d): _pairs(linear, n, d) for n in (512, 1024) for d in (64, 128)}
-    full = _pairs(SoftmaxLookup(), 512, 64)
+    full = _pairs(SoftmaxAttention(), 512, 64)
     features = 256
-    random = AttentionConfig.pick({"kind": "random-features", "features": features}).lookup_for_keys(64)
+    random = AttentionConfig.from_config({"kind": "random-features", "features": features}).core_for_keys(64)
     spent = _random_feature_cost(random, 512, 64)
     q, k, v = (torch.randn(1, 1, 40, 8) for _ in range(3))
     apart = largest(linear(q, k, v) - linear.weights(q, k) @ v)
@@ -204,10 +204,10 @@ def kernel() -> Evidence:
     )
 
 
-def _random_feature_cost(lookup: Lookup, length: int, width: int) -> int:
+def _random_feature_cost(core: AttentionCore, length: int, width: int) -> int:
     """Features of queries and keys, and their products with values."""
     x = torch.randn(1, 1, length, width)
-    return sum(multiplications(lambda: lookup(x, x, x)).values())
+    return sum(multiplications(lambda: core(x, x, x)).values())
 
 
 @claim(
@@ -249,6 +249,6 @@ def complexity() -> Evidence:
 
 def _read(asking: int, answering: int, width: int) -> dict[str, int]:
     with torch.device("meta"):
-        module = Attention(width, heads=4, lookup=SoftmaxLookup())
+        module = Attention(width, heads=4, core=SoftmaxAttention())
         x, memory = torch.empty(1, asking, width), torch.empty(1, answering, width)
     return multiplications(lambda: module(x, memory))

@@ -19,7 +19,7 @@ PAPER = {"transformer-base": 65, "transformer-big": 213, "vit-b": 86, "vit-l": 3
 def _skeleton(name: str) -> Any:
     """A named size without numbers."""
     family, fields = preset(name)
-    return ModelConfig.menu[family](**fields).skeleton()
+    return ModelConfig.registry[family](**fields).skeleton()
 
 
 @claim(
@@ -72,7 +72,7 @@ def patches() -> Evidence:
         value("convolutions in vit-b", len(convolutions), document=0, right=1),
         value("its stride − its kernel", only.stride[0] - only.kernel_size[0], right=0),
         value("convolution − linear map of cut-out patches", apart, right=ZERO),
-        says="""Cutting a picture into patches and mapping each by one matrix is a convolution whose stride is its
+        says="""Cutting an image into patches and mapping each by one matrix is a convolution whose stride is its
         kernel: both give the same numbers, and ViT is written with Conv2d. It has one convolution, in which windows do
         not overlap.""",
     )

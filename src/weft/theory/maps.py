@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from weft.blocks import Attention, SoftmaxLookup
+from weft.blocks import Attention, SoftmaxAttention
 from weft.theory.claim import Evidence, claim, evidence, table, value
 
 WIDTH, LENGTH = 512, 10
@@ -16,7 +16,7 @@ WIDTH, LENGTH = 512, 10
 def _attention(**sizes: Any) -> Attention:
     """With shapes alone: nothing is drawn."""
     with torch.device("meta"):
-        return Attention(WIDTH, lookup=SoftmaxLookup(), **sizes)
+        return Attention(WIDTH, core=SoftmaxAttention(), **sizes)
 
 
 def _maps(attention: Attention) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
@@ -32,11 +32,11 @@ def _maps(attention: Attention) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
     where="problem 12.1, equations 5 to 7",
 )
 def parameters() -> Evidence:
-    """Counted on a module, and on the weights of one lookup."""
+    """Counted on a module, and on the weights of one core."""
     attention = _attention(heads=1)
     maps = _maps(attention)
     x = torch.randn(1, 1, LENGTH, WIDTH)
-    pairs = SoftmaxLookup().weights(x, x).numel()
+    pairs = SoftmaxAttention().weights(x, x).numel()
     with torch.device("meta"):
         connected = nn.Linear(WIDTH * LENGTH, WIDTH * LENGTH)
     return evidence(

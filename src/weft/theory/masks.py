@@ -9,7 +9,7 @@ from torch import nn
 
 from weft.blocks import Attention, Mask, renormalise, softargmax
 from weft.models import ModelConfig
-from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.theory.claim import Chart, Evidence, claim, evidence, table, value
 from weft.theory.counting import largest
 from weft.theory.prediction import AtLeast, Near
 
@@ -18,7 +18,7 @@ SIZES: dict[str, Any] = {"vocab_size": 11, "width": 16, "depth": 1, "attention":
 
 def _model(family: str, **more: Any) -> Any:
     """A small one; zero at the end of its branches would hide what attention does."""
-    model = ModelConfig.menu[family](**SIZES | more).build().eval()
+    model = ModelConfig.registry[family](**SIZES | more).build().eval()
     for p in model.parameters():
         if not p.any():
             nn.init.normal_(p, std=0.1)
@@ -139,7 +139,7 @@ def two_ways() -> Evidence:
         before the softmax is right at any lead.""",
         brief=2,
         show=[
-            Picture(
+            Chart(
                 "−∞ before softmax against zero after it, float32",
                 "lead of the forbidden score",
                 "largest difference",

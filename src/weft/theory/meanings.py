@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.models import BERTConfig, SkipGramConfig
-from weft.models.word2vec_examples import Chances
-from weft.objectives.word_vectors import word_vector_loss
+from weft.models.word2vec.examples import Chances
+from weft.models.word2vec.loss import word_vector_loss
 from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.prediction import AtLeast, Near
 

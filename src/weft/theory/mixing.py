@@ -13,19 +13,19 @@ from weft.blocks import (
     Mask,
     PreNorm,
     Sinusoidal,
-    SoftmaxLookup,
+    SoftmaxAttention,
     TransformerLayer,
     attention,
 )
 from weft.blocks.attention import AttentionConfig
-from weft.theory.claim import Evidence, Picture, claim, evidence, value
+from weft.theory.claim import Chart, Evidence, claim, evidence, value
 from weft.theory.counting import derivatives, largest
 from weft.theory.prediction import ZERO, AtLeast, Near
 
 
 def _layer(width: int, heads: int) -> TransformerLayer:
     return TransformerLayer(
-        attention=AttentionConfig.pick({"kind": "softmax", "heads": heads}).build(width),
+        attention=AttentionConfig.from_config({"kind": "softmax", "heads": heads}).build(width),
         attention_residual=PreNorm(LayerNorm(width)),
         feed_forward=FeedForward(width, 4 * width),
         feed_forward_residual=PreNorm(LayerNorm(width)),
@@ -47,7 +47,7 @@ def permuted() -> Evidence:
     x = torch.randn(1, length, width)
     apart = largest(layer(x[:, order]) - layer(x)[:, order])
     q, k = torch.randn(1, 1, length, width), torch.randn(1, 1, length, width)
-    plain, moved = (SoftmaxLookup().weights(q[:, :, o], k[:, :, o])[0, 0] for o in (torch.arange(length), order))
+    plain, moved = (SoftmaxAttention().weights(q[:, :, o], k[:, :, o])[0, 0] for o in (torch.arange(length), order))
     position, places = Sinusoidal(width), torch.arange(length)
     placed, shuffled = (layer(position.at_input(t, places)) for t in (x, x[:, order]))
     return evidence(
@@ -73,20 +73,20 @@ def permuted() -> Evidence:
 def grouped() -> Evidence:
     """Which channels a head's maps read, and which channels its mixing keeps apart."""
     width, heads, length = 24, 4, 6
-    module = Attention(width, heads=heads, lookup=SoftmaxLookup())
+    module = Attention(width, heads=heads, core=SoftmaxAttention())
     x = torch.randn(1, length, width, requires_grad=True)
     first_head = module.query(x)[..., : width // heads]
     (gradient,) = torch.autograd.grad(first_head.square().sum(), x)
     read = int((gradient.abs().amax((0, 1)) > 0).sum())
     q, k, v = (torch.randn(1, heads, length, width // heads) for _ in range(3))
-    lookup = SoftmaxLookup()
-    a = lookup.weights(q, k)[0]
+    core = SoftmaxAttention()
+    a = core.weights(q, k)[0]
     convolved = F.conv1d(v.flatten(1, 2), a.flatten(0, 1)[..., None], groups=heads)
-    apart = largest(convolved.view_as(v) - lookup(q, k, v))
+    apart = largest(convolved.view_as(v) - core(q, k, v))
     return evidence(
         value("channels that one head's query map reads", read, document=1, right=width),
         value(
-            "different filters that A·V applies to the channels", _filters(lookup, q, k, v), document=width, right=heads
+            "different filters that A·V applies to the channels", _filters(core, q, k, v), document=width, right=heads
         ),
         value("A·V − conv1d(groups = heads)", apart, right=ZERO),
         says=f"""Two parts behave differently. The query, key and value maps are not grouped at all: each head reads
@@ -97,11 +97,11 @@ def grouped() -> Evidence:
     )
 
 
-def _filters(lookup: SoftmaxLookup, q: Tensor, k: Tensor, v: Tensor) -> int:
+def _filters(core: SoftmaxAttention, q: Tensor, k: Tensor, v: Tensor) -> int:
     """How many different filters over the tokens the channels of all heads have."""
 
     def mixed(values: Tensor) -> Tensor:
-        return lookup(q, k, values)[0].transpose(0, 1).flatten(1)
+        return core(q, k, values)[0].transpose(0, 1).flatten(1)
 
     slopes = derivatives(mixed, v)[:, :, 0]  # T, channel; head, S, channel of the head
     own = slopes.transpose(3, 4).flatten(2, 3).diagonal(dim1=1, dim2=2)  # T, S, channel
@@ -120,14 +120,14 @@ def copies() -> Evidence:
     """Orthonormal inputs at several temperatures; scores of zero."""
     count = 8
     x = torch.linalg.qr(torch.randn(count, count)).Q
-    lookup = SoftmaxLookup(beta=1.0)
-    diagonal = lookup.weights(x[None, None], x[None, None])[0, 0].diagonal()
+    core = SoftmaxAttention(beta=1.0)
+    diagonal = core.weights(x[None, None], x[None, None])[0, 0].diagonal()
     predicted = torch.e / (torch.e + count - 1)
     order, values = torch.randperm(count), torch.randn(count, count)
     same = attention(torch.zeros(count, count), x, values, beta=1.0)
     copied = int((torch.cdist(same, values) < 1e-6).any(1).sum())
     betas = [2.0**power for power in range(-2, 7)]
-    points = [(b, float(SoftmaxLookup(beta=b).weights(x[None, None], x[None, None])[0, 0, 0, 0])) for b in betas]
+    points = [(b, float(SoftmaxAttention(beta=b).weights(x[None, None], x[None, None])[0, 0, 0, 0])) for b in betas]
     return evidence(
         value("diagonal of A, orthonormal X, β = 1", float(diagonal.mean()), document=1, right=Near(predicted, 1e-9)),
         value("outputs at scores of 0 that are an input", copied, document=count, right=0),
@@ -142,7 +142,7 @@ def copies() -> Evidence:
         for n = {count}, not 1: it takes a large β to make that the identity. Queries in another order then make a
         permutation. Scores that are all zero give every output the mean of the values.""",
         brief=2,
-        show=[Picture("A token's weight for itself", "β", "weight", {"orthonormal, n = 8": points}, log_across=True)],
+        show=[Chart("A token's weight for itself", "β", "weight", {"orthonormal, n = 8": points}, log_across=True)],
     )
 
 
@@ -157,7 +157,7 @@ def copies() -> Evidence:
 def pointwise() -> Evidence:
     """A bias of one on every score, and a mask that leaves each position itself."""
     width, heads, length = 16, 2, 9
-    module = Attention(width, heads=heads, lookup=SoftmaxLookup())
+    module = Attention(width, heads=heads, core=SoftmaxAttention())
     x = torch.randn(1, length, width)
     convolution = nn.Conv1d(width, width, kernel_size=1)
     with torch.no_grad():
@@ -189,11 +189,11 @@ def convolution() -> Evidence:
     """Nine heads, each of which looks at one neighbour, beside Conv2d; and what repeats in ordinary attention."""
     side, channels, kernel = 6, 4, 3
     conv = nn.Conv2d(channels, channels, kernel, padding=1, bias=False)
-    picture = torch.randn(1, channels, side, side)  # nothing repeats in it
-    wanted = conv(picture)
-    plain, ringed = _by_heads(conv, picture), _by_heads(conv, F.pad(picture, (1, 1, 1, 1)))[..., 1:-1, 1:-1]
+    image = torch.randn(1, channels, side, side)  # nothing repeats in it
+    wanted = conv(image)
+    plain, ringed = _by_heads(conv, image), _by_heads(conv, F.pad(image, (1, 1, 1, 1)))[..., 1:-1, 1:-1]
     inside = (..., slice(1, -1), slice(1, -1))
-    ordinary, length, period = Attention(16, heads=2, lookup=SoftmaxLookup()), 24, 6
+    ordinary, length, period = Attention(16, heads=2, core=SoftmaxAttention()), 24, 6
     repeated = torch.randn(1, period, 16).repeat(1, length // period, 1)
     out = ordinary(Sinusoidal(16).at_input(repeated, torch.arange(length)))
     return evidence(
@@ -208,18 +208,18 @@ def convolution() -> Evidence:
         value("the same at the border, zero tokens around", largest(ringed - wanted), right=ZERO),
         says="""It takes relative positions and k² heads: each head looks at one neighbour, and its value and output map
         are that neighbour's piece of the kernel (Cordonnier, Loukas and Jaggi 2020). Then attention equals Conv2d to
-        rounding inside a picture in which nothing repeats, and at the border too when zero tokens stand around it.
+        rounding inside an image in which nothing repeats, and at the border too when zero tokens stand around it.
         What repeats does not make a convolution: of an input that repeats, a convolution gives an output that
         repeats, and ordinary attention with positions does not.""",
     )
 
 
-def _by_heads(conv: nn.Conv2d, picture: Tensor) -> Tensor:
+def _by_heads(conv: nn.Conv2d, image: Tensor) -> Tensor:
     """The convolution as attention: a head for each place of the kernel, which its relative bias makes it look at."""
-    _, channels, rows, columns = picture.shape
+    _, channels, rows, columns = image.shape
     kernel = conv.kernel_size[0]
     module = Attention(
-        channels, heads=kernel**2, head_width=1, value_width=channels, bias=False, lookup=SoftmaxLookup()
+        channels, heads=kernel**2, head_width=1, value_width=channels, bias=False, core=SoftmaxAttention()
     )
     with torch.no_grad():
         module.query.weight.zero_()  # content has no say in where a head looks
@@ -229,7 +229,7 @@ def _by_heads(conv: nn.Conv2d, picture: Tensor) -> Tensor:
     ahead = places[None] - places[:, None]  # how far each place lies from each
     wanted = torch.cartesian_prod(torch.arange(kernel), torch.arange(kernel)) - kernel // 2
     distance = (ahead[None] - wanted[:, None, None]).square().sum(-1)
-    out = module(picture.flatten(2).mT, mask=Mask(bias=-50.0 * distance[None].to(picture.dtype)))
+    out = module(image.flatten(2).mT, mask=Mask(bias=-50.0 * distance[None].to(image.dtype)))
     return out.mT.view(1, channels, rows, columns)
 
 
@@ -244,22 +244,20 @@ def _by_heads(conv: nn.Conv2d, picture: Tensor) -> Tensor:
 def mixes() -> Evidence:
     """Weights, values and what becomes of twice the input."""
     width, heads, length = 16, 2, 8
-    module = Attention(width, heads=heads, lookup=SoftmaxLookup(), bias=False)
+    module = Attention(width, heads=heads, core=SoftmaxAttention(), bias=False)
     q, k, v = (torch.randn(1, heads, length, width // heads) for _ in range(3))
-    lookup = module.lookup
-    weights = SoftmaxLookup().weights(q, k)
-    outside = torch.relu(lookup(q, k, v) - v.amax(2, keepdim=True)) + torch.relu(
-        v.amin(2, keepdim=True) - lookup(q, k, v)
-    )
+    core = module.core
+    weights = SoftmaxAttention().weights(q, k)
+    outside = torch.relu(core(q, k, v) - v.amax(2, keepdim=True)) + torch.relu(v.amin(2, keepdim=True) - core(q, k, v))
     other = torch.randn_like(v)
-    in_values = lookup(q, k, 2 * v - 3 * other) - 2 * lookup(q, k, v) + 3 * lookup(q, k, other)
+    in_values = core(q, k, 2 * v - 3 * other) - 2 * core(q, k, v) + 3 * core(q, k, other)
     x, y = torch.randn(1, length, width), torch.randn(1, length, width)
     in_x = largest(module(x + y) - module(x) - module(y)) / largest(module(x + y))
     hull = largest(weights.sum(-1) - 1) + float(torch.relu(-weights).max())
     return evidence(
         value("f(X + Y) − f(X) − f(Y), relative", in_x, document=ZERO, right=AtLeast(0.01)),
         value("weights: how far from at least 0 with the sum 1", hull, right=ZERO),
-        value("A·V − what a head gives", largest(weights @ v - lookup(q, k, v)), right=ZERO),
+        value("A·V − what a head gives", largest(weights @ v - core(q, k, v)), right=ZERO),
         value("how far a head's output lies outside of the range of its values", largest(outside), right=ZERO),
         value("fixed weights: f(2V − 3W) − 2f(V) + 3f(W)", largest(in_values), right=ZERO),
         says="""In each head, before the output map and the residual, every output lies in the convex hull of the
@@ -296,7 +294,7 @@ def _trained_heads(*, alike: bool) -> tuple[float, float]:
     """The difference of two heads after they learned, and how far they moved."""
     width, wide = 12, 6
     torch.manual_seed(1)
-    module = Attention(width, heads=2, lookup=SoftmaxLookup())
+    module = Attention(width, heads=2, core=SoftmaxAttention())
     if alike:
         with torch.no_grad():
             for map_ in (module.query, module.key, module.value):

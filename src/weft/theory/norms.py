@@ -7,9 +7,18 @@ import math
 import torch
 from torch import Tensor, nn
 
-from weft.blocks import Attention, FeedForward, LayerNorm, PostNorm, PreNorm, Residual, SoftmaxLookup, TransformerLayer
+from weft.blocks import (
+    Attention,
+    FeedForward,
+    LayerNorm,
+    PostNorm,
+    PreNorm,
+    Residual,
+    SoftmaxAttention,
+    TransformerLayer,
+)
 from weft.blocks.residual import Branch
-from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.theory.claim import Chart, Evidence, claim, evidence, table, value
 from weft.theory.counting import derivatives
 from weft.theory.prediction import AtLeast, AtMost, Near
 
@@ -146,7 +155,7 @@ def over_depth() -> Evidence:
                 ("", *(f"{depth} layers" for depth in DEPTHS)),
                 [(n, *v) for n, v in found.items()],
             ),
-            Picture("The gradient through many layers", "layers", "norm", lines, True, True),
+            Chart("The gradient through many layers", "layers", "norm", lines, True, True),
         ],
     )
 
@@ -161,7 +170,7 @@ def _gradient(depth: int, residual: type[Residual], normed: bool, gain: float) -
 
     layers = [
         TransformerLayer(
-            attention=Attention(width, heads=2, lookup=SoftmaxLookup()),
+            attention=Attention(width, heads=2, core=SoftmaxAttention()),
             attention_residual=residual(norm()),
             feed_forward=FeedForward(width, 4 * width, activation="relu"),
             feed_forward_residual=residual(norm()),

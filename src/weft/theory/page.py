@@ -1,4 +1,4 @@
-"""All findings as one page: it stands alone, asks for nothing, and has a table behind every picture."""
+"""All findings as one page: it stands alone, asks for nothing, and has a table behind every image."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from weft.pages import Html, figure, table
 from weft.pages import page as whole_page
-from weft.theory.claim import HOLDS, WRONG, Finding, Picture, Table, Value
+from weft.theory.claim import HOLDS, WRONG, Chart, EvidenceTable, Finding, Value
 from weft.theory.drawing import svg
 from weft.theory.prediction import number
 
@@ -54,7 +54,7 @@ def _section(finding: Finding) -> str:
     claim, told = finding.claim, f"<p>Verdict: {_verdict(finding)}</p>"
     broken = "" if finding.sound else '<p class="wrong">Measured and right differ: a part of the package is broken.</p>'
     found = finding.evidence
-    shown = "" if found is None else "".join([*map(_table, found.tables), *map(_figure, found.pictures)])
+    shown = "" if found is None else "".join([*map(_table, found.tables), *map(_figure, found.charts)])
     place = f"document {_documents(finding)}, {claim.where}"
     return f"""<section id="{html.escape(finding.id)}"><h2>{html.escape(finding.id)} {html.escape(claim.title)}</h2>
 <p class="place">{html.escape(place)}</p>
@@ -73,11 +73,11 @@ def _values(values: Sequence[Value]) -> str:
     return table(heads, rows, caption="Predicted and measured")
 
 
-def _table(shown: Table) -> str:
+def _table(shown: EvidenceTable) -> str:
     return table(shown.heads, shown.rows, caption=shown.title)
 
 
-def _figure(picture: Picture) -> str:
-    """The picture, and its numbers behind it."""
-    rows = [(name, number(x), number(y)) for name, line in picture.lines.items() for x, y in line]
-    return figure(picture.title, svg(picture), ("line", picture.across, picture.up), rows)
+def _figure(image: Chart) -> str:
+    """The image, and its numbers behind it."""
+    rows = [(name, number(x), number(y)) for name, line in image.lines.items() for x, y in line]
+    return figure(image.title, svg(image), ("line", image.across, image.up), rows)

@@ -8,7 +8,7 @@ import torch
 
 from weft.blocks import Learned, Sinusoidal, sinusoids
 from weft.errors import ShapeError
-from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.theory.claim import Chart, Evidence, claim, evidence, table, value
 from weft.theory.counting import largest
 from weft.theory.prediction import ZERO, AtLeast, AtMost, Near
 
@@ -65,7 +65,7 @@ def sinusoidal() -> Evidence:
                 ("", "sin", "cos", "sin", "cos"),
                 [("", *row) for row in corner],
             ),
-            Picture(
+            Chart(
                 "r(n)·r(n + k), whatever n is",
                 "k",
                 "dot product",

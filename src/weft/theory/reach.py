@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from weft.blocks import Attention, HardLookup, SoftmaxLookup
+from weft.blocks import Attention, HardAttention, SoftmaxAttention
 from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.counting import largest
 from weft.theory.prediction import AtLeast, AtMost
@@ -56,7 +56,7 @@ def receptive_field() -> Evidence:
 def _argmax(length: int, heads: int) -> Attention:
     """Heads that choose by the position, of which the stream has a channel for each, and read the last channel."""
     sizes: dict[str, Any] = {"heads": heads, "head_width": length, "value_width": 1}
-    module = Attention(length + 1, bias=False, lookup=HardLookup(learning="argmax"), **sizes)
+    module = Attention(length + 1, bias=False, core=HardAttention(learning="argmax"), **sizes)
     with torch.no_grad():
         module.key.weight.copy_(torch.eye(length, length + 1).repeat(heads, 1))
         module.value.weight.zero_()
@@ -109,7 +109,7 @@ def _seen(layers: list[Attention], length: int) -> int:
 )
 def argmax() -> Evidence:
     """Gradients to queries, to the chosen keys, to the others and to the values."""
-    hard, soft = (_gradients(lookup) for lookup in (HardLookup(learning="argmax"), SoftmaxLookup()))
+    hard, soft = (_gradients(core) for core in (HardAttention(learning="argmax"), SoftmaxAttention()))
     rows = [(name, hard[name], soft[name]) for name in hard]
     return evidence(
         value("gradient to the selected keys", hard["selected keys"], document=AtLeast(1e-9), right=0.0),
@@ -128,11 +128,11 @@ def argmax() -> Evidence:
     )
 
 
-def _gradients(lookup: HardLookup | SoftmaxLookup) -> dict[str, float]:
+def _gradients(core: HardAttention | SoftmaxAttention) -> dict[str, float]:
     """The largest entry for each part of one module."""
     width, length = 8, 9
     torch.manual_seed(2)
-    module = Attention(width, heads=1, lookup=lookup)
+    module = Attention(width, heads=1, core=core)
     x, wanted = torch.randn(1, length, width), torch.randn(1, length, width)
     keys: list[Tensor] = []
 

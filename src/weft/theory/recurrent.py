@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from weft.analysis import gradient_by_distance
-from weft.blocks import Attention, Mask, SoftmaxLookup
+from weft.blocks import Attention, Mask, SoftmaxAttention
 from weft.blocks.recurrent import Kind, RecurrentLayer, StateCache
-from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.theory.claim import Chart, Evidence, claim, evidence, table, value
 from weft.theory.counting import multiplications
 from weft.theory.prediction import AtLeast, AtMost, Near
 
@@ -23,7 +23,7 @@ class _Reader(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.attention = Attention(width, heads=4, lookup=SoftmaxLookup())
+        self.attention = Attention(width, heads=4, core=SoftmaxAttention())
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = x + self.attention(x, mask=Mask(causal=True))
@@ -90,7 +90,7 @@ def through_time() -> Evidence:
                 ("layer", "64 tokens", "256", "1,024"),
                 [(n, *s) for n, s in seconds.items()],
             ),
-            Picture("The gradient of the last output", "tokens before", "norm", lines, log_up=True),
+            Chart("The gradient of the last output", "tokens before", "norm", lines, log_up=True),
         ],
     )
 
@@ -164,7 +164,7 @@ def cheaper() -> Evidence:
 
 def _of_attention(length: int, width: int) -> dict[str, int]:
     with torch.device("meta"):
-        module, x = Attention(width, heads=8, lookup=SoftmaxLookup()), torch.empty(1, length, width)
+        module, x = Attention(width, heads=8, core=SoftmaxAttention()), torch.empty(1, length, width)
     return multiplications(lambda: module(x))
 
 

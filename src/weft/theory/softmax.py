@@ -8,8 +8,8 @@ from decimal import Decimal, getcontext
 import torch
 from torch import Tensor
 
-from weft.blocks import HardLookup, SoftmaxLookup, attention, softargmax
-from weft.theory.claim import Evidence, Picture, claim, evidence, table, value
+from weft.blocks import HardAttention, SoftmaxAttention, attention, softargmax
+from weft.theory.claim import Chart, Evidence, claim, evidence, table, value
 from weft.theory.counting import derivatives as derivatives_of
 from weft.theory.counting import largest
 from weft.theory.prediction import ZERO, AtLeast, AtMost, Near
@@ -80,7 +80,7 @@ def temperature() -> Evidence:
     best = int((k @ q[0]).argmax())
 
     def top(beta: float) -> float:
-        return float(SoftmaxLookup(beta=beta).weights(q[None, None], k[None, None]).max())
+        return float(SoftmaxAttention(beta=beta).weights(q[None, None], k[None, None]).max())
 
     betas = [10.0**power for power in torch.linspace(-3, 2, 26).tolist()]
     return evidence(
@@ -93,7 +93,7 @@ def temperature() -> Evidence:
         the reverse: it mixes up small and cold.""",
         brief=2,
         show=[
-            Picture(
+            Chart(
                 "The largest of twelve weights", "β", "weight", {"largest weight": [(b, top(b)) for b in betas]}, True
             )
         ],
@@ -113,8 +113,8 @@ def noise() -> Evidence:
     queries, keys, width = 5, 7, 8
     q, k, v = torch.randn(queries, width), torch.randn(keys, width), torch.randn(keys, width)
     direction, beta = torch.randn(width), 1 / math.sqrt(width)
-    lookup, h = SoftmaxLookup(), attention(q, k, v)
-    a = lookup.weights(q[None, None], k[None, None])[0, 0]
+    core, h = SoftmaxAttention(), attention(q, k, v)
+    a = core.weights(q[None, None], k[None, None])[0, 0]
 
     def changed(size: float) -> Tensor:
         return torch.cat([k[:1] + size * direction, k[1:]])
@@ -123,7 +123,7 @@ def noise() -> Evidence:
         first = beta * a[:, :1] * (v[0] - h) * (q @ (size * direction))[:, None]
         return largest(attention(q, changed(size), v) - h - first)
 
-    after = lookup.weights(q[None, None], changed(0.01)[None, None])[0, 0]
+    after = core.weights(q[None, None], changed(0.01)[None, None])[0, 0]
     split = softargmax(beta * q @ k.T) + softargmax(torch.eye(keys)[0] * (beta * q @ (0.01 * direction))[:, None])
     sizes = [0.1 / 2**n for n in range(10)]
     points = [(size, left(size)) for size in sizes]
@@ -150,7 +150,7 @@ def noise() -> Evidence:
         says="""To first order Δh = β·aᵢ·(vᵢ − h)·(ε·q) for every query, and the remainder falls as ε². All weights of a
         query change, because they have to sum to 1: what the changed key gains, the others lose. softargmax of a sum
         is not the sum of two softargmaxes; weights would then sum to 2.""",
-        show=[Picture("What the first order leaves", "ε", "largest error", {"remainder": points}, True, True)],
+        show=[Chart("What the first order leaves", "ε", "largest error", {"remainder": points}, True, True)],
     )
 
 
@@ -170,7 +170,7 @@ def stretched() -> Evidence:
 
     def weights(alpha: float) -> list[float]:
         longer = torch.cat([alpha * k[:1], k[1:]])
-        return SoftmaxLookup().weights(q[None, None], longer[None, None])[0, 0, :, 0].tolist()
+        return SoftmaxAttention().weights(q[None, None], longer[None, None])[0, 0, :, 0].tolist()
 
     alphas = [2.0 ** (n / 2) for n in range(15)]
     values = torch.randn(keys, width)
@@ -184,7 +184,7 @@ def stretched() -> Evidence:
         says="""As α grows, the key's weight goes to 1 for every query with k·q > 0, which then receives its value
         alone, and to 0 for every query with k·q < 0. The document writes the formula down and stops before this.""",
         brief=2,
-        show=[Picture("The weight of the stretched key", "α", "weight", lines, True)],
+        show=[Chart("The weight of the stretched key", "α", "weight", lines, True)],
     )
 
 
@@ -201,7 +201,7 @@ WIDTHS = (4, 16, 64, 256, 1024)
     seconds=0.5,
 )
 def variance() -> Evidence:
-    """Of the scores that the lookup itself computes, over widths 4 to 1024."""
+    """Of the scores that the core itself computes, over widths 4 to 1024."""
     count = 1000
     found = []
     for width in WIDTHS:
@@ -218,7 +218,7 @@ def variance() -> Evidence:
         brief=2,
         show=[
             table("Normal queries and keys", ("width", "var(q·k)", "over the width", "scaled"), found),
-            Picture(
+            Chart(
                 "Variance of the scores",
                 "width",
                 "variance",
@@ -232,7 +232,7 @@ def variance() -> Evidence:
 
 def _scores(query: Tensor, key: Tensor, beta: float | None) -> Tensor:
     """What the softmax is taken of, read back from the weights: log a less its mean over the row."""
-    logs = SoftmaxLookup(beta=beta).weights(query, key).clamp(min=1e-300).log()
+    logs = SoftmaxAttention(beta=beta).weights(query, key).clamp(min=1e-300).log()
     expected = logs - logs.mean(-1, keepdim=True)
     return expected * math.sqrt(key.shape[2] / (key.shape[2] - 1))
 
@@ -280,7 +280,7 @@ def saturation() -> Evidence:
         brief=2,
         show=[
             table("‖∂a/∂s‖, 16 keys", ("width", "unscaled, median", "mean", "scaled, median", "mean"), found),
-            Picture("The norm of softmax's derivative", "width", "norm", lines, True, True),
+            Chart("The norm of softmax's derivative", "width", "norm", lines, True, True),
         ],
     )
 
@@ -300,7 +300,7 @@ def hash_table() -> Evidence:
     q, v = torch.randn(40, width), torch.randn(keys, width)
     ranked = (q @ k.T).sort(-1, descending=True)
     margin = ranked.values[:, 0] - ranked.values[:, 1]
-    chosen = HardLookup(learning="argmax")(q[None, None], k[None, None], v[None, None])[0, 0]
+    chosen = HardAttention(learning="argmax")(q[None, None], k[None, None], v[None, None])[0, 0]
     nearest = torch.cdist(q, k).argmin(-1)
     one = int(margin.argmax())  # a query whose answer is clear
 
@@ -326,5 +326,5 @@ def hash_table() -> Evidence:
         nearest one where all keys are equally long; the error falls as exp(−β·margin), the margin being the lead of the
         best score over the next.""",
         brief=2,
-        show=[Picture("How far from the best key's value", "β", "error", lines, False, True)],
+        show=[Chart("How far from the best key's value", "β", "error", lines, False, True)],
     )

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from weft.models import CBOWConfig, NGramConfig, SkipGramConfig, Word2VecConfig
-from weft.models.ngram_counts import count
-from weft.models.ngram_smoothing import SmoothingConfig
-from weft.models.word2vec_examples import Chances
-from weft.objectives.word_vectors import word_vector_loss
+from weft.models.ngram.counts import count
+from weft.models.ngram.smoothing import SmoothingConfig
+from weft.models.word2vec.examples import Chances
+from weft.models.word2vec.loss import word_vector_loss
 from weft.theory.claim import Evidence, claim, evidence, table, value
 from weft.theory.prediction import AtLeast, Near
 
@@ -157,7 +157,7 @@ def counts() -> Evidence:
 
 def _counted(ids: np.ndarray[Any, Any], order: int, size: int, end: int) -> Any:
     """A count model with a little for what was never seen (Witten–Bell)."""
-    config = NGramConfig(vocab_size=size, order=order, smoothing=SmoothingConfig.pick("witten-bell"), end=end)
+    config = NGramConfig(vocab_size=size, order=order, smoothing=SmoothingConfig.from_config("witten-bell"), end=end)
     return config.with_tables(config.smoothing.tables(count(ids, order, size, end), end))
 
 

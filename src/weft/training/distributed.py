@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
+
+from weft.models.base import Model
 
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
@@ -73,23 +75,24 @@ def ranks_from_environment(device: str) -> Ranks:
     return Ranks(dist.get_rank(), world)
 
 
-def shard(model: nn.Module, ranks: Ranks, device: torch.device) -> None:
+def shard(model: Model, ranks: Ranks, device: torch.device) -> None:
     """Each rank keeps a part of every parameter, and gathers a layer only while it runs (FSDP2)."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard  # takes as long as half of torch: for those who need it
 
     mesh = init_device_mesh(device.type, (ranks.world,))
-    for layer in getattr(model, "layers", []):
-        fully_shard(layer, mesh=mesh)
+    for stack in model.layers_in_order():
+        for site in stack.layers:
+            fully_shard(site.module, mesh=mesh)
     fully_shard(model, mesh=mesh)
 
 
-def whole(tensor: Tensor) -> Tensor:
+def gather(tensor: Tensor) -> Tensor:
     """A sharded tensor put together (all ranks must ask); another one as it is."""
     return tensor.full_tensor() if _is_sharded(tensor) else tensor
 
 
-def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
+def shard_like(tensor: Tensor, like: Tensor) -> Tensor:
     """A whole tensor where another one lives: on its device, cut as it is cut."""
     moved = tensor.to(like.device)
     if not _is_sharded(like):

@@ -7,18 +7,16 @@ thirty times slower than float32 on a CPU without bf16 units.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from weft.blocks import Attention
-from weft.blocks.attentive import AttentiveGRU
+from weft.blocks.roles import MapsByHead
 from weft.config import Amount, Choice, Share, Size
 from weft.errors import ConfigError
-from weft.training.freezing import EMBEDDING
+from weft.models.base import Model
 
 # The quintic a·x + b·x³ + c·x⁵, applied five times, takes singular values from (0, 1] to about 1.
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -144,7 +142,7 @@ class OptimizerConfig(Choice):
     learning_rate: Amount = 0.001
     weight_decay: Amount = 0.0
 
-    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+    def build(self, model: Model) -> torch.optim.Optimizer:
         """The optimizer over all parameters of the model that learn."""
         raise ConfigError(f"optimizer {self.kind!r} cannot be built")
 
@@ -152,7 +150,7 @@ class OptimizerConfig(Choice):
 class MuonConfig(OptimizerConfig, kind="muon"):
     """Muon for the matrices of the layers; AdamW for embeddings, head, biases and norms.
 
-    `embedding_rate` and `head_rate` are AdamW's learning rates for those two; `rounds` of Newton–Schulz.
+    `embedding_rate` and `head_rate` are AdamW's learning rates for embeddings and all else; `rounds` of Newton–Schulz.
     """
 
     learning_rate: Amount = 0.02
@@ -161,23 +159,25 @@ class MuonConfig(OptimizerConfig, kind="muon"):
     momentum: Share = 0.9
     rounds: Size = 5
 
-    def build(self, model: nn.Module) -> Muon:
+    def build(self, model: Model) -> Muon:
         heads = _heads_of(model)
+        group_of = {p: group for group, members in model.parameter_groups().items() for p in members.values()}
+        rates = {"matrices": self.learning_rate, "embeddings": self.embedding_rate, "head": self.head_rate}
         groups: dict[tuple[str, int], list[nn.Parameter]] = {}
-        for name, p in model.named_parameters():
+        for p in model.parameters():
             if p.requires_grad:
-                groups.setdefault((_place(name, p), heads.get(p, 1)), []).append(p)
-        rates = {"matrix": self.learning_rate, "embedding": self.embedding_rate, "head": self.head_rate}
+                place = "head" if group_of[p] == "vectors" else group_of[p]
+                groups.setdefault((place, heads.get(p, 1)), []).append(p)
         return Muon(
             [
                 {
                     "params": params,
                     "lr": rates[place],
-                    "muon": place == "matrix",
+                    "muon": place == "matrices",
                     "heads": count,
                     "momentum": self.momentum,
                     "steps": self.rounds,
-                    "weight_decay": self.weight_decay if place == "matrix" else 0.0,
+                    "weight_decay": self.weight_decay if place == "matrices" else 0.0,
                 }
                 for (place, count), params in groups.items()
             ]
@@ -189,11 +189,8 @@ def _heads_of(model: nn.Module) -> dict[Tensor, int]:
     orthogonalising small matrices is cheap. The gates of a recurrent layer are maps of their own too."""
     heads: dict[Tensor, int] = {}
     for module in model.modules():
-        if isinstance(module, Attention):
-            heads |= {module.query.weight: module.heads, module.output.weight: -module.heads}
-            heads |= {module.key.weight: module.kv_heads, module.value.weight: module.kv_heads}
-        elif isinstance(module, AttentiveGRU):
-            heads |= {part.weight: 3 for part in (module.input, module.context, module.state)}
+        if isinstance(module, MapsByHead):
+            heads |= module.maps_by_head()
         elif isinstance(module, nn.RNNBase):
             heads |= {p: len(p) // module.hidden_size for p in module.parameters() if p.dim() == 2}
     return heads
@@ -226,13 +223,3 @@ class SGDConfig(OptimizerConfig, kind="sgd"):
     def build(self, model: nn.Module) -> torch.optim.SGD:
         params = [p for p in model.parameters() if p.requires_grad]
         return torch.optim.SGD(params, lr=self.learning_rate, weight_decay=self.weight_decay)
-
-
-def _place(name: str, p: Tensor) -> str:
-    """Matrices inside the layers and convolutions that mix channels are Muon's; what reads or writes tokens has rates
-    of its own."""
-    if p.dim() == 2 and re.match(r"((en|de)coder\.|stages\.\d+\.)?layers\.", name):
-        return "matrix"
-    if p.dim() == 4 and p.shape[1] > 1:
-        return "matrix"
-    return "embedding" if EMBEDDING.match(name) else "head"

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from weft.checkpoints import Checkpoint, RunDirectory, load_newest, remove_old, save_checkpoint
+from weft.checkpoints import RunDirectory
 from weft.errors import DataError
-from weft.training.distributed import placed_like, whole
-
-if TYPE_CHECKING:
-    from weft.training.trainer import Trainer
+from weft.training.averaging import Averaging
+from weft.training.distributed import Ranks, gather, shard_like
 
 CLOCK = ("seconds",)  # values that depend on the clock go to timing.jsonl
 EARLIER = {"exp_avg": "first", "exp_avg_sq": "second"}  # what checkpoints of earlier versions call AdamW's averages
 
 
-class Carried(Protocol):
+class RecurrentState(Protocol):
     """What training hands from one step to the next besides weights: tables with a row for each sample of a batch.
     Under several processes, each has the rows of its own share."""
 
@@ -78,69 +76,103 @@ class Log:
         return int(self._metrics.seek(0, os.SEEK_END))
 
 
-def capture_state(trainer: Trainer) -> Checkpoint:
-    """Weights, optimizer, progress and the length of the log. Data order, schedule and dropout follow
-    from the step and need no state."""
-    from weft.training.trainer import unique_state
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """All tensors that a step of training changes. Data order, schedule and dropout follow from the step and need none.
 
-    size = trainer.log.sync()
-    state = {"progress": asdict(trainer.progress), "metrics_bytes": size, "identity": trainer.identity}
-    first = trainer.ranks.is_first
-    tensors = {"model": unique_state(trainer.model, keep=first), "optimizer": optimizer_tensors(trainer, keep=first)}
-    if averaged := trainer.averaging.tensors():
-        tensors["average"] = averaged
-    if carried := carried_tensors(trainer):
-        tensors["carried"] = carried
-    return Checkpoint(trainer.progress.step, tensors, state)
+    carried   what is handed from step to step besides weights
+    batch     samples of a step, over all processes
+    """
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    averaging: Averaging
+    carried: RecurrentState | None
+    ranks: Ranks
+    device: torch.device
+    batch: int
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """By part, as a checkpoint holds them. All ranks must ask; the first one has them whole."""
+        first = self.ranks.is_first
+        tensors = {"model": unique_state(self.model, keep=first), "optimizer": self.optimizer_tensors(keep=first)}
+        if averaged := self.averaging.tensors():
+            tensors["average"] = averaged
+        if carried := self.carried_tensors():
+            tensors["carried"] = carried
+        return tensors
+
+    def load(self, tensors: dict[str, dict[str, Tensor]]) -> None:
+        """Take up what a checkpoint holds."""
+        self.load_model(tensors["model"])
+        self.load_optimizer(tensors["optimizer"])
+        self.averaging.restore(tensors.get("average", {}))
+        self.load_carried(tensors.get("carried", {}))
+
+    def load_model(self, tensors: dict[str, Tensor]) -> None:
+        """Into the model's own tensors, sharded or not; tied ones are filled through their first name."""
+        params = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        stored = {name for name in self.model.state_dict() if name in params}
+        if set(tensors) != stored or any(tensors[name].shape != params[name].shape for name in stored):
+            raise DataError("the checkpoint does not fit the model", expected="the tensors of config.json's model")
+        with torch.no_grad():
+            for name, tensor in tensors.items():
+                params[name].copy_(shard_like(tensor, params[name]))
+
+    def optimizer_tensors(self, *, keep: bool = True) -> dict[str, Tensor]:
+        """`name of the parameter` + `/` + `name of the state`: readable, and independent of their order."""
+        names: dict[Tensor, str] = {p: name for name, p in self.model.named_parameters()}
+        tensors = {}
+        for p, state in self.optimizer.state.items():
+            for key, value in state.items():
+                together = gather(value) if isinstance(value, Tensor) else torch.tensor(value)
+                if keep:
+                    tensors[f"{names[p]}/{key}"] = together
+        return tensors
+
+    def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        params = dict(self.model.named_parameters())
+        for full_name, tensor in tensors.items():
+            name, _, key = full_name.rpartition("/")
+            if name not in params:
+                raise DataError(f"the checkpoint has optimizer state for {name!r}, which the model does not have")
+            p, key = params[name], EARLIER.get(key, key)
+            counts = key == "step"  # one number, whole on every rank
+            self.optimizer.state[p][key] = tensor.to(p.device) if counts else shard_like(tensor, p)
+
+    def carried_tensors(self) -> dict[str, Tensor]:
+        """All rows: those of the other processes are zero here, so that the sum is the whole."""
+        if self.carried is None:
+            return {}
+        tensors = self.carried.tensors()
+        if self.ranks.world > 1 and tensors:
+            tensors = {name: t.clone() for name, t in tensors.items()}
+            self.ranks.sum(list(tensors.values()))
+        return tensors
+
+    def load_carried(self, tensors: dict[str, Tensor]) -> None:
+        """The rows of this process's share of the batch."""
+        if self.carried is None or not tensors:
+            return
+        own = self.ranks.share(self.batch)
+        placed = {name: torch.zeros_like(t, device=self.device) for name, t in tensors.items()}
+        for name, t in tensors.items():
+            placed[name][own] = t[own].to(self.device)
+        self.carried.load(placed)
 
 
-def save_state(trainer: Trainer, checkpoint: Checkpoint) -> None:
-    """Rank 0 writes; the others wait, so that no rank runs ahead of what is on disk."""
-    if trainer.ranks.is_first:
-        save_checkpoint(trainer.run.checkpoints, checkpoint)
-        remove_old(trainer.run.checkpoints, trainer.settings.keep)
-    trainer.ranks.wait()
-
-
-def restore_state(trainer: Trainer) -> bool:
-    """Take up the newest sound checkpoint, or begin; says whether there was one."""
-    checkpoint = load_newest(trainer.run.checkpoints)
-    if checkpoint is None:
-        trainer.log.rewind(0)
-        return False
-    check_identity(checkpoint.state["identity"], trainer.identity)
-    load_model_tensors(trainer, checkpoint.tensors["model"])
-    load_optimizer_tensors(trainer, checkpoint.tensors["optimizer"])
-    trainer.averaging.restore(checkpoint.tensors.get("average", {}))
-    load_carried(trainer, checkpoint.tensors.get("carried", {}))
-    for name, value in checkpoint.state["progress"].items():
-        setattr(trainer.progress, name, value)
-    trainer.log.rewind(checkpoint.state["metrics_bytes"])
-    if trainer.pace is not None:
-        trainer.pace.skip(trainer.progress.step, trainer.schedule.total)
-    return True
-
-
-def carried_tensors(trainer: Trainer) -> dict[str, Tensor]:
-    """All rows: those of the other processes are zero here, so that the sum is the whole."""
-    if trainer.carried is None:
-        return {}
-    tensors = trainer.carried.tensors()
-    if trainer.ranks.world > 1 and tensors:
-        tensors = {name: t.clone() for name, t in tensors.items()}
-        trainer.ranks.sum(list(tensors.values()))
-    return tensors
-
-
-def load_carried(trainer: Trainer, tensors: dict[str, Tensor]) -> None:
-    """The rows of this process's share of the batch."""
-    if trainer.carried is None or not tensors:
-        return
-    own = trainer.ranks.share(trainer.settings.batch)
-    placed = {name: torch.zeros_like(t, device=trainer.device) for name, t in tensors.items()}
-    for name, t in tensors.items():
-        placed[name][own] = t[own].to(trainer.device)
-    trainer.carried.load(placed)
+def unique_state(model: nn.Module, *, keep: bool = True) -> dict[str, Tensor]:
+    """The state dict with whole tensors, tied weights once under their first name. All ranks must ask;
+    one that does not `keep` only helps to put sharded tensors together."""
+    seen: set[int] = set()
+    state = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            together = gather(tensor.detach())
+            if keep:
+                state[name] = together
+    return state
 
 
 def check_identity(recorded: dict[str, Any], now: dict[str, Any]) -> None:
@@ -161,37 +193,3 @@ def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
     for key, value in table.items():
         flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
     return flat
-
-
-def load_model_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None:
-    """Into the model's own tensors, sharded or not; tied ones are filled through their first name."""
-    params = dict(trainer.model.named_parameters()) | dict(trainer.model.named_buffers())
-    stored = {name for name in trainer.model.state_dict() if name in params}
-    if set(tensors) != stored or any(tensors[name].shape != params[name].shape for name in stored):
-        raise DataError("the checkpoint does not fit the model", expected="the tensors of config.json's model")
-    with torch.no_grad():
-        for name, tensor in tensors.items():
-            params[name].copy_(placed_like(tensor, params[name]))
-
-
-def optimizer_tensors(trainer: Trainer, *, keep: bool = True) -> dict[str, Tensor]:
-    """`name of the parameter` + `/` + `name of the state`: readable, and independent of their order."""
-    names: dict[Tensor, str] = {p: name for name, p in trainer.model.named_parameters()}
-    tensors = {}
-    for p, state in trainer.optimizer.state.items():
-        for key, value in state.items():
-            together = whole(value) if isinstance(value, Tensor) else torch.tensor(value)
-            if keep:
-                tensors[f"{names[p]}/{key}"] = together
-    return tensors
-
-
-def load_optimizer_tensors(trainer: Trainer, tensors: dict[str, Tensor]) -> None:
-    params = dict(trainer.model.named_parameters())
-    for full_name, tensor in tensors.items():
-        name, _, key = full_name.rpartition("/")
-        if name not in params:
-            raise DataError(f"the checkpoint has optimizer state for {name!r}, which the model does not have")
-        p, key = params[name], EARLIER.get(key, key)
-        counts = key == "step"  # one number, whole on every rank
-        trainer.optimizer.state[p][key] = tensor.to(p.device) if counts else placed_like(tensor, p)

@@ -13,7 +13,7 @@ Part = tuple[Any, Any, int]
 """Summed loss, right answers, terms."""
 
 
-class Sums:
+class LossSums:
     """Sums of losses and the number of their terms; `names` of parts are there even if no batch comes."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:

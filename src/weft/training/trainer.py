@@ -7,26 +7,27 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from weft.checkpoints import RunDirectory
+from weft.checkpoints import Checkpoint, RunDirectory, load_newest, remove_old, save_checkpoint
 from weft.data.order import mixed
 from weft.errors import ConfigError, DataError
+from weft.models.base import Model
 from weft.training.allocation import keep_freed_memory
 from weft.training.averaging import Averaging
-from weft.training.distributed import ALONE, Ranks, shard, whole
+from weft.training.distributed import ALONE, Ranks, gather, shard
 from weft.training.freezing import freeze
 from weft.training.pace import Pace
-from weft.training.resume import Carried, Log, capture_state, restore_state, save_state
+from weft.training.resume import Log, RecurrentState, TrainingState, check_identity, unique_state
 from weft.training.schedule import Schedule
 from weft.training.settings import TrainingConfig
 from weft.training.stopping import StopRequest
-from weft.training.sums import Sums
+from weft.training.sums import LossSums
 
 log = logging.getLogger(__name__)
 Loss = Callable[[nn.Module, Any], tuple[Any, ...]]
@@ -61,14 +62,17 @@ class Trainer:
     samples(numbers)    the batch with these sample numbers, as a tensor or anything with `.to(device)`
     loss(model, batch)  a summed loss, how many terms it has, and perhaps its parts by name: for the log, the
                         (summed loss, right answers, terms) of each
-    evaluate()          metrics of the held-out part; `decides` names the one by which weights are best: the loss,
-                        or one of which more is better
+    evaluate()          metrics of the validation part; `selection_metric` names the one by which weights are best: the
+                        loss, or one of which more is better
     on_step(values)     told after every step, for a progress bar
+    identity            what the run is: a checkpoint of another one is refused
+    carried             what is handed from step to step besides weights
+    saves_start         the weights came from elsewhere: the first checkpoint is of step 0
     """
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Model,
         *,
         settings: TrainingConfig,
         run: RunDirectory,
@@ -78,14 +82,15 @@ class Trainer:
         on_step: Callable[[dict[str, Any]], None] | None = None,
         ranks: Ranks = ALONE,
         pace: Pace | None = None,
+        selection_metric: str = "validation_loss",
+        identity: dict[str, Any] | None = None,
+        carried: RecurrentState | None = None,
+        saves_start: bool = False,
     ) -> None:
         self.model, self.settings, self.run, self.ranks = model, settings, run, ranks
         self.samples, self.loss, self.evaluate, self.on_step = samples, loss, evaluate, on_step
-        self.pace = pace
-        self.decides = "validation_loss"
-        self.identity: dict[str, Any] = {}  # what the run is: a checkpoint of another one is refused
-        self.carried: Carried | None = None  # what is handed from step to step besides weights
-        self.saves_start = False  # the weights came from elsewhere: the first checkpoint is of step 0
+        self.pace, self.selection_metric, self.saves_start = pace, selection_metric, saves_start
+        self.identity = identity or {}
         self.device = torch.device(settings.device)
         self.sharded = settings.sharded and ranks.world > 1
         if self.sharded and any(p.dim() == 0 for p in model.parameters()):
@@ -106,6 +111,7 @@ class Trainer:
         self.progress = Progress()
         self.params = [p for p in model.parameters() if p.requires_grad]
         self.averaging = Averaging(model, settings.average)
+        self.state = TrainingState(model, self.optimizer, self.averaging, carried, ranks, self.device, settings.batch)
         self.log = Log(run, enabled=ranks.is_first)
 
     def train(self) -> Outcome:
@@ -117,11 +123,11 @@ class Trainer:
             self.log.close()
 
     def _train(self) -> Outcome:
-        found = restore_state(self)
+        found = self._restore()
         if self.progress.finished and not self._is_extended():
             return Outcome(self.progress, "finished")
         if self.saves_start and not found:
-            save_state(self, capture_state(self))
+            self._save()
         with StopRequest() as stop:
             while self.progress.step < self.schedule.total:
                 self._decide_pace()
@@ -137,12 +143,41 @@ class Trainer:
                 signalled = self.ranks.any(stop.requested, self.device)
                 self.progress.finished = last or not patient
                 if self.progress.finished or signalled or self._due(step, self.settings.checkpoint_every):
-                    save_state(self, capture_state(self))
+                    self._save()
                 if not patient:
                     return Outcome(self.progress, "patience")
                 if signalled and not last:
                     return Outcome(self.progress, "signal")
         return Outcome(self.progress, "finished")
+
+    def load_best(self) -> None:
+        """The weights that the run keeps; those in memory may be later."""
+        self.state.load_model(self.run.read_model())
+
+    def _restore(self) -> bool:
+        """Take up the newest sound checkpoint, or begin; says whether there was one."""
+        checkpoint = load_newest(self.run.checkpoints)
+        if checkpoint is None:
+            self.log.rewind(0)
+            return False
+        check_identity(checkpoint.state["identity"], self.identity)
+        self.state.load(checkpoint.tensors)
+        for name, value in checkpoint.state["progress"].items():
+            setattr(self.progress, name, value)
+        self.log.rewind(checkpoint.state["metrics_bytes"])
+        if self.pace is not None:
+            self.pace.skip(self.progress.step, self.schedule.total)
+        return True
+
+    def _save(self) -> None:
+        """Rank 0 writes; the others wait, so that no rank runs ahead of what is on disk."""
+        size = self.log.sync()
+        state = {"progress": asdict(self.progress), "metrics_bytes": size, "identity": self.identity}
+        checkpoint = Checkpoint(self.progress.step, self.state.tensors(), state)
+        if self.ranks.is_first:
+            save_checkpoint(self.run.checkpoints, checkpoint)
+            remove_old(self.run.checkpoints, self.settings.keep)
+        self.ranks.wait()
 
     def _is_extended(self) -> bool:
         """Whether a finished run was asked to go on from here; its patience then begins anew."""
@@ -197,7 +232,7 @@ class Trainer:
             self.model.train()
         for p in self.params:
             p.grad = None
-        sums = Sums()
+        sums = LossSums()
         for start in range(0, len(numbers), size):
             batch = self.samples(numbers[start : start + size]).to(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
@@ -216,7 +251,7 @@ class Trainer:
         """Gradients of the sum → of the mean, not longer than `clip`; returns the length before."""
         gradients = [p.grad for p in self.params if p.grad is not None]
         unit = self.ranks.world / count if self.sharded else 1 / count
-        lengths = [whole(length) for length in torch._foreach_norm(gradients)]
+        lengths = [gather(length) for length in torch._foreach_norm(gradients)]
         norm = float(torch.stack(lengths).double().norm()) * unit
         clip = self.settings.clip
         shrink = 1.0 if clip is None or norm <= clip else clip / norm
@@ -243,7 +278,7 @@ class Trainer:
                 metrics = self.evaluate()
             progress.metrics = metrics
             loss = metrics["validation_loss"]
-            goal = -loss if self.decides == "validation_loss" else metrics[self.decides]
+            goal = -loss if self.selection_metric == "validation_loss" else metrics[self.selection_metric]
             if goal > progress.goal or (goal == progress.goal and loss < progress.best):
                 progress.best, progress.goal, progress.best_step, progress.since_best = loss, goal, progress.step, 0
                 progress.best_metrics = metrics
@@ -263,20 +298,6 @@ class Trainer:
         if self.ranks.is_first:
             self.run.add_event(event)
         self.schedule.apply([event])
-
-
-def unique_state(model: nn.Module, *, keep: bool = True) -> dict[str, Tensor]:
-    """The state dict with whole tensors, tied weights once under their first name. All ranks must ask;
-    one that does not `keep` only helps to put sharded tensors together."""
-    seen: set[int] = set()
-    state = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            together = whole(tensor.detach())
-            if keep:
-                state[name] = together
-    return state
 
 
 def _seed(seed: int, step: int, rank: int) -> int:

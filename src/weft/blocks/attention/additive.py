@@ -6,19 +6,26 @@ begins. There is one head, and no output map: what is given is the average of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Scored, Values, Weights
+from weft.blocks.attention.base import EVERYTHING, AttentionCore, Heads, Keys, Mask, Queries, Scored, Values, Weights
 from weft.blocks.attention.softmax import softargmax
+from weft.blocks.roles import ATTENTION_MAPS
+from weft.blocks.work import Work
 
 
-class AdditiveLookup(Lookup):
+class AdditiveCore(AttentionCore):
     """softargmax(score · tanh(q + k)) over the keys; queries and keys are maps already, of the same width.
 
     One who went through the queries one by one has the weights already, and gives them to `forward`.
     """
+
+    reads_elsewhere = True
+    rows = "sums to one"
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -33,6 +40,14 @@ class AdditiveLookup(Lookup):
     ) -> Heads:
         return (self.weights(query, key, mask) if weights is None else weights) @ value
 
+    def operations(
+        self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING, weights: Tensor | None = None
+    ) -> Iterator[Work]:
+        pairs = 2.0 * query.shape[0] * query.shape[2] * key.shape[2]
+        yield Work(pairs * value.shape[3], (1 + value.requires_grad) * pairs * value.shape[3])
+        if weights is None:
+            yield Work(pairs * key.shape[3], pairs * key.shape[3])
+
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         allowed = mask.allowed(query.shape[2], key.shape[2], query.device)
         return softargmax(self.scores(query, key), allowed=allowed)
@@ -46,17 +61,19 @@ class AdditiveLookup(Lookup):
 
 
 class AdditiveAttention(nn.Module):
-    """Maps of a state that asks and of a memory that answers, to `width`, around an additive lookup.
+    """Maps of a state that asks and of a memory that answers, to `width`, around an additive core.
 
     `query` and `key` are for the caller, who asks with one state after the other and maps the memory once; calling the
     module looks up with queries and keys that are mapped already.
     """
 
+    role = ATTENTION_MAPS
+
     def __init__(self, *, state_width: int, memory_width: int, width: int) -> None:
         super().__init__()
         self.query = nn.Linear(state_width, width, bias=False)
         self.key = nn.Linear(memory_width, width)
-        self.lookup = AdditiveLookup(width)
+        self.core = AdditiveCore(width)
 
     def forward(
         self,
@@ -69,5 +86,5 @@ class AdditiveAttention(nn.Module):
     ) -> Float[Tensor, "B T W"]:
         """What each query receives: the average of the values by its weights."""
         known = None if weights is None else weights[:, None]
-        found: Tensor = self.lookup(query[:, None], key[:, None], value[:, None], mask, weights=known)
+        found: Tensor = self.core(query[:, None], key[:, None], value[:, None], mask, weights=known)
         return found[:, 0]

@@ -6,7 +6,7 @@ position still sees every other.
 
 from __future__ import annotations
 
-from typing import Never
+from typing import ClassVar, Never
 
 from weft.blocks.attention.base import AttentionConfig
 from weft.blocks.attention.heads import HeadsConfig
@@ -18,6 +18,10 @@ from weft.errors import ConfigError, UnsupportedError
 
 class AlternatingConfig(HeadsConfig, kind="alternating"):
     """The kinds in `of`, each in its turn; fields of all kinds are given once, here."""
+
+    description = 'Several kinds that take turns through the depth: `attention = ["softmax", "local"]`'
+    cost = "in each layer that of its kind"
+    small_fields: ClassVar = {"of": (SoftmaxConfig(), LocalConfig(window=4))}
 
     of: tuple[AttentionConfig, ...] = (SoftmaxConfig(), LocalConfig())
     beta: Amount | None = None
@@ -34,6 +38,14 @@ class AlternatingConfig(HeadsConfig, kind="alternating"):
             if own:
                 given = f"{', '.join(own)} of one kind among several"
                 raise ConfigError(given, expected="them once for all, beside `of`: positions are made for one width")
+
+    @property
+    def members(self) -> tuple[AttentionConfig, ...]:
+        return self.of
+
+    @property
+    def turns(self) -> int:
+        return len(self.of)
 
     @property
     def writes(self) -> bool:

@@ -6,15 +6,18 @@ K width of a query or key, W width of a value.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from weft.blocks.cache import Cache, KeyValueCache
-from weft.blocks.unpadded import Unpadded
+from weft.blocks.packed_sequences import PackedSequences
+from weft.blocks.roles import ATTENTION_SCORES
+from weft.blocks.work import Work, counted
 from weft.config import Choice
 from weft.errors import ShapeError, UnsupportedError
 
@@ -25,11 +28,12 @@ Values = Float[Tensor, "B G S W"]
 Heads = Float[Tensor, "B H T W"]
 Weights = Float[Tensor, "B H T S"]
 Allowed = Bool[Tensor, "*lead T S"]
+Rows = Literal["sums to one", "one-hot", "nothing"]  # what a row of weights promises, if it may look at anything
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The tokens are the places of a picture, row by row. No prohibition: kinds that need not know ignore it."""
+    """The tokens are the places of an image, row by row. No prohibition: kinds that need not know ignore it."""
 
     rows: int
     columns: int
@@ -53,7 +57,7 @@ class Mask:
     bias_forbids  whether the bias holds any −∞; None: looked up, which costs a pass over the bias
     unpadded  the row is several texts, and each sees itself alone; `allow` and `bias` then speak of
             positions in a text, (longest, longest), and are cut to each one's length
-    grid    the tokens are places of a picture, for kinds that look around in two directions; forbids nothing
+    grid    the tokens are places of an image, for kinds that look around in two directions; forbids nothing
     """
 
     causal: bool = False
@@ -61,7 +65,7 @@ class Mask:
     allow: Tensor | None = None
     bias: Tensor | None = None
     bias_forbids: bool | None = None
-    unpadded: Unpadded | None = None
+    unpadded: PackedSequences | None = None
     grid: Grid | None = None
 
     def __repr__(self) -> str:
@@ -144,7 +148,7 @@ class Mask:
         return together.expand(*together.shape[:-2], asking, answering)
 
     def check_one_text(self) -> None:
-        """Raise `UnsupportedError` for several texts in a row: whoever calls a lookup has to cut them apart."""
+        """Raise `UnsupportedError` for several texts in a row: whoever calls a core has to cut them apart."""
         if self.unpadded is not None:
             raise UnsupportedError(f"{self.unpadded} for a kind that cannot cut them", expected="one text in each row")
 
@@ -167,18 +171,44 @@ class Scored(NamedTuple):
     allowed: Allowed | None
 
 
-class Lookup(nn.Module):
+class AttentionCore(nn.Module):
     """Attention without its maps: queries look values up by keys. One subclass per way of weighing.
 
     `forward` may take the fastest road; `weights` computes, from the same inputs, the numbers that this
-    road uses, for looking inside. The two are proven equal by the conformance suite. `reads_memory`: whether
-    queries may come from another stream than keys and values (cross-attention).
+    road uses, for looking inside. The two are proven equal by the conformance suite.
+
+    reads_memory     whether queries may come from another stream than keys and values (cross-attention)
+    reads_elsewhere  whether they always do
+    rows             what a row of its weights promises; entropy and shares are shown where it sums to one
+    unit             what a column of its scores stands for
+
+    What a kind says by `operations` and `rows` holds for its own class: one that is derived from it says them again.
     """
 
+    role = ATTENTION_SCORES
     reads_memory: ClassVar[bool] = True
+    reads_elsewhere: ClassVar[bool] = False
+    rows: ClassVar[Rows] = "nothing"
+    unit: ClassVar[Literal["token", "summary", "channel"]] = "token"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "operations" not in cls.__dict__:
+            cls.operations = AttentionCore.operations  # type: ignore[method-assign]
+        if "rows" not in cls.__dict__:
+            cls.rows = AttentionCore.rows
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         raise UnsupportedError(f"{type(self).__name__} does not say how it looks values up")
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        """What a call costs; counted without numbers for a kind that does not say it."""
+        yield counted(self, query, key, value, mask)
+
+    @property
+    def teaches_queries(self) -> bool:
+        """Whether queries and keys get a gradient: a plain choice gives them none."""
+        return True
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         """What this kind remembers of earlier calls; by default all keys and values."""
@@ -202,13 +232,17 @@ class Lookup(nn.Module):
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         raise UnsupportedError(f"{type(self).__name__} has no table of attention weights to show")
 
+    def table(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Float[Tensor, "B H I J"]:
+        """What is drawn: the weights; where channels look at each other, those of the channels."""
+        return self.weights(query, key, mask)
+
     def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
         """Who may look at whom, by the mask and by the kind's own rule; None: everyone at everyone."""
         return mask.allowed(asking, answering, device)
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
-        """The scores whose softmax is in use, for looking inside; a kind that takes none refuses."""
-        raise UnsupportedError(f"{type(self).__name__} takes no softmax")
+        """The scores whose softmax is in use, for looking inside; a kind that takes none leaves it out."""
+        raise UnsupportedError(f"{type(self).__name__} gives no scores that a softmax is taken of")
 
 
 @runtime_checkable
@@ -227,12 +261,29 @@ class Mixer(Protocol):
 
 
 class AttentionConfig(Choice):
-    """Which attention, by its kind: `AttentionConfig.menu` lists them, `.build(width)` makes the module.
+    """Which attention, by its kind: `AttentionConfig.registry` lists them, `.build(width)` makes the module.
 
     A list of kinds takes turns through the depth: a model asks `for_layer` before it builds one.
+
+    description   what the kind does, in a sentence without a full stop
+    cost          what grows with the number of tokens N, in words; K is the width of a head
+    small_fields  fields with which a row of a dozen tokens shows what the kind leaves out
     """
 
     several = "alternating"
+    description: ClassVar[str] = "It does not say what it does"
+    cost: ClassVar[str] = "it does not say"
+    small_fields: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def members(self) -> tuple[AttentionConfig, ...]:
+        """The kinds that it is made of; most are one."""
+        return (self,)
+
+    @property
+    def turns(self) -> int:
+        """How many layers differ in their kind before the first comes again."""
+        return 1
 
     @property
     def writes(self) -> bool:
@@ -246,12 +297,16 @@ class AttentionConfig(Choice):
 
     @property
     def by_rows(self) -> bool:
-        """Whether it looks around in a picture by rows and columns, so that every token must have a place there."""
+        """Whether it looks around in an image by rows and columns, so that every token must have a place there."""
         return False
 
     def seen(self, length: int, width: int, *, causal: bool) -> float:
         """With how many keys a query of a stream of this width is compared, on average: what it costs."""
         return length / (2 if causal else 1)
+
+    def leaves_nothing_out(self, length: int) -> bool:
+        """Whether it is there to leave something out, and of a row of this length leaves out nothing."""
+        return False
 
     def for_memory(self) -> AttentionConfig:
         """The settings for reading another stream, where places in this one mean nothing."""
@@ -269,13 +324,13 @@ class AttentionConfig(Choice):
         """Heads and head width for a stream of this width: what positions inside attention need to know."""
         raise UnsupportedError(f"attention kind {self.kind!r} has no heads")
 
-    def lookup(self) -> Lookup:
+    def core(self) -> AttentionCore:
         """The kind without its maps, as `weft.attention` uses it."""
         raise UnsupportedError(f"attention kind {self.kind!r} does not exist without its learned maps")
 
-    def lookup_for_keys(self, key_width: int) -> Lookup:
+    def core_for_keys(self, key_width: int) -> AttentionCore:
         """The same for keys of this width, which a kind may need to know."""
-        return self.lookup()
+        return self.core()
 
 
 def spread(kv: Float[Tensor, "B G *rest"], heads: int) -> Float[Tensor, "B H *rest"]:

@@ -2,10 +2,12 @@
 
 Ding et al. 2022, "DaViT: Dual Attention Vision Transformers". Where other kinds ask which token resembles which, this
 one asks which channel resembles which, and mixes channels by that. Each channel has seen all tokens, so every token
-learns of the whole picture, and the cost is linear in their number.
+learns of the whole image, and the cost is linear in their number.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -14,9 +16,9 @@ from torch import Tensor, nn
 from weft.blocks.attention.base import (
     EVERYTHING,
     AttentionConfig,
+    AttentionCore,
     Heads,
     Keys,
-    Lookup,
     Mask,
     Queries,
     Scored,
@@ -24,13 +26,22 @@ from weft.blocks.attention.base import (
     spread,
 )
 from weft.blocks.attention.heads import Attention, width_of_head
-from weft.blocks.attention.softmax import SoftmaxConfig, inverse_temperature, softargmax, temperature_of_softmax, wide
+from weft.blocks.attention.softmax import (
+    SoftmaxConfig,
+    inverse_temperature,
+    is_choice,
+    softargmax,
+    temperature_of_softmax,
+    wide,
+    work_of_pairs,
+)
 from weft.blocks.cache import Cache
+from weft.blocks.work import Work
 from weft.config import Amount, Share, Size
 from weft.errors import UnsupportedError
 
 
-class ChannelLookup(Lookup):
+class ChannelAttention(AttentionCore):
     """softargmax(β·qᵀ·k)·vᵀ, transposed back: the scores of channel i with channel j are summed over the tokens.
 
     beta     inverse temperature; None is 1/√(channels of a head)
@@ -38,6 +49,8 @@ class ChannelLookup(Lookup):
     """
 
     reads_memory = False
+    rows = "sums to one"
+    unit = "channel"
 
     def __init__(self, *, beta: float | None = None, dropout: float = 0.0) -> None:
         super().__init__()
@@ -55,6 +68,17 @@ class ChannelLookup(Lookup):
             given = f"values of {value.shape[3]} channels with keys of {table.shape[3]}"
             raise UnsupportedError(given, expected="as many in both: each channel has a key and a value")
         return spread(value, query.shape[1]) @ table.transpose(2, 3)
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        rows, heads, length, width = query.shape  # the pairs are of channels, each as wide as the text is long
+        yield work_of_pairs(rows, heads, width, width, (length, length), choice=not self.teaches_queries)
+
+    @property
+    def teaches_queries(self) -> bool:
+        return not is_choice(self.beta)
+
+    def table(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Float[Tensor, "B H I J"]:
+        return self.channel_weights(query, key, mask)
 
     def channel_weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Float[Tensor, "B H I J"]:
         """How much channel i of a head receives of channel j."""
@@ -87,11 +111,14 @@ class ChannelLookup(Lookup):
     @staticmethod
     def _without(what: str) -> UnsupportedError:
         given = f"{what} with channel attention: every channel has seen every token"
-        return UnsupportedError(given, expected="a whole text or picture at once, no mask but keep")
+        return UnsupportedError(given, expected="a whole text or image at once, no mask but keep")
 
 
 class ChannelConfig(AttentionConfig, kind="channel"):
     """Channel attention in groups of channels, the `heads` (None: the fewest with at most 32 channels, as DaViT's)."""
+
+    description = "The channels of a head attend to each other, over all tokens"
+    cost = "N·K² for pairs of channels, no pairs of tokens"
 
     heads: Size | None = None
     bias: bool = True
@@ -113,11 +140,11 @@ class ChannelConfig(AttentionConfig, kind="channel"):
         return SoftmaxConfig.like(self)
 
     def build(self, width: int, *, qk: nn.Module | None = None) -> Attention:
-        return Attention(width, heads=self.sizes(width)[0], bias=self.bias, qk=qk, lookup=self.lookup())
+        return Attention(width, heads=self.sizes(width)[0], bias=self.bias, qk=qk, core=self.core())
 
     def sizes(self, width: int) -> tuple[int, int]:
         heads = self.heads or next(h for h in range(1, width + 1) if width % h == 0 and width // h <= 32)
         return heads, width_of_head(width, heads, None)
 
-    def lookup(self) -> ChannelLookup:
-        return ChannelLookup(beta=self.beta, dropout=self.dropout)
+    def core(self) -> ChannelAttention:
+        return ChannelAttention(beta=self.beta, dropout=self.dropout)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -46,6 +47,10 @@ class Dilated(Pattern):
 
 class DilatedConfig(PatternConfig, kind="dilated"):
     """Each position sees every `dilation`-th one, `window` of them to each side with itself."""
+
+    description = "Each position sees every `dilation`-th one of its neighbourhood"
+    cost = "N·(2·window − 1) pairs, of a decoder N·window"
+    small_fields: ClassVar = {"window": 3, "dilation": 3}
 
     window: Size = 128
     dilation: Size = 4

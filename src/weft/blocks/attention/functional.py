@@ -35,8 +35,8 @@ def attention(
         padding = ~mask.keep[:, None, :, None]
         key, value = key.masked_fill(padding, 0.0), value.masked_fill(padding, 0.0)
         query = query.masked_fill(padding, 0.0) if self_attention else query
-    config = AttentionConfig.pick(kind).override({} if beta is None else {"beta": beta})
-    heads: Tensor = config.lookup_for_keys(key.shape[3]).eval()(query, key, value, mask)
+    config = AttentionConfig.from_config(kind).override({} if beta is None else {"beta": beta})
+    heads: Tensor = config.core_for_keys(key.shape[3]).eval()(query, key, value, mask)
     return heads if lead == 4 else heads[:, 0] if lead == 3 else heads[0, 0]
 
 

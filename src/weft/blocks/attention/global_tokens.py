@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -58,6 +59,10 @@ class GlobalConfig(PatternConfig, kind="global"):
     Besides or instead, `learned` ones that are no part of it: a summary in every head, which all tokens can read
     (Ainslie et al. 2020, "ETC"). They have seen the future too, so only places serve a model that writes.
     """
+
+    description = "A few tokens see all and are seen by all; every other token sees those and itself"
+    cost = "N·(2·tokens + 1) pairs"
+    small_fields: ClassVar = {"tokens": 2}
 
     tokens: Count | None = None  # 4, unless places or learned ones are named
     places: tuple[Count, ...] = ()

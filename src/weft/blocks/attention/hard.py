@@ -10,26 +10,30 @@ gumbel            in training the choice is drawn with the softmax's probabiliti
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
+from weft.blocks.attention.base import EVERYTHING, AttentionCore, Heads, Keys, Mask, Queries, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import finite, inverse_temperature, products, softargmax
+from weft.blocks.attention.softmax import finite, inverse_temperature, products, softargmax, work_of_pairs
+from weft.blocks.work import Work
 from weft.config import Amount
 from weft.errors import UnsupportedError
 
 Learning = Literal["argmax", "straight-through", "gumbel"]
 
 
-class HardLookup(Lookup):
+class HardAttention(AttentionCore):
     """v[argmax(q·k)]; ties go to the first key. A query with nothing to look at receives 0.
 
     beta matters only for what is learned or drawn: it is the inverse temperature of the softmax behind
     the choice (None: 1/√key width).
     """
+
+    rows = "one-hot"
 
     def __init__(self, *, learning: Learning = "straight-through", beta: float | None = None) -> None:
         super().__init__()
@@ -52,6 +56,17 @@ class HardLookup(Lookup):
             return chosen
         soft = softargmax(scores, beta, allowed).to(value.dtype)
         return chosen + (soft - soft.detach()) @ value  # adds exactly 0 forward, the softmax's slope backward
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        rows, heads, asking, width = query.shape
+        if self.teaches_queries:
+            yield work_of_pairs(rows, heads, asking, key.shape[2], (width, value.shape[3]))
+        else:
+            yield Work(2.0 * query.numel() * key.shape[2], 0.0)  # a choice has no slope
+
+    @property
+    def teaches_queries(self) -> bool:
+        return self.learning != "argmax"
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         if self._draws:
@@ -82,8 +97,11 @@ def _best(scores: Tensor, allowed: Tensor | None) -> Tensor:
 class HardConfig(HeadsConfig, kind="hard"):
     """One value per query; `learning` says how queries and keys learn through the choice."""
 
+    description = "Each query takes exactly one value, that of its best key"
+    cost = "N² pairs are compared, one value each is taken"
+
     learning: Learning = "straight-through"
     beta: Amount | None = None
 
-    def lookup(self) -> HardLookup:
-        return HardLookup(learning=self.learning, beta=self.beta)
+    def core(self) -> HardAttention:
+        return HardAttention(learning=self.learning, beta=self.beta)

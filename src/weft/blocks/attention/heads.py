@@ -1,15 +1,18 @@
-"""Multi-head attention: learned maps around a lookup, for every kind that weighs values by keys."""
+"""Multi-head attention: learned maps around a core, for every kind that weighs values by keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, AttentionConfig, Lookup, Mask, Stream
+from weft.blocks.attention.base import EVERYTHING, AttentionConfig, AttentionCore, Mask, Stream
 from weft.blocks.cache import Cache, JointCache, KeyValueCache, SumCache, positions
-from weft.blocks.unpadded import Unpadded
+from weft.blocks.packed_sequences import PackedSequences
+from weft.blocks.roles import ATTENTION_MAPS
+from weft.blocks.work import Work
 from weft.config import Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 
@@ -17,22 +20,24 @@ MemoryCache = KeyValueCache | SumCache  # what a memory is read into once
 
 
 class Attention(nn.Module):
-    """Queries, keys and values by learned maps, a lookup in every head, and an output map.
+    """Queries, keys and values by learned maps, a core in every head, and an output map.
 
     heads        query heads; kv_heads of them (a divisor, default all) have keys and values of their own
     head_width   width of a query and key in one head (default width / heads); value_width likewise
     bias         whether the four maps have biases
     cache        (of forward) what was read before; with a memory, its keys and values, computed once
-    qk           a module (query, key, positions) → (query, key), applied per head before the lookup
-    lookup       how values are weighed; this is what differs between the kinds
+    qk           a module (query, key, positions) → (query, key), applied per head before the core
+    core       how values are weighed; this is what differs between the kinds
     """
+
+    role = ATTENTION_MAPS
 
     def __init__(
         self,
         width: int,
         *,
         heads: int,
-        lookup: Lookup,
+        core: AttentionCore,
         kv_heads: int | None = None,
         head_width: int | None = None,
         value_width: int | None = None,
@@ -53,13 +58,23 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, kv_heads * value_width, bias=bias)
         self.output = nn.Linear(heads * value_width, width, bias=bias)
         self.qk = qk
-        self.lookup = lookup
+        self.core = core
 
     def extra_repr(self) -> str:
         return f"width={self.width}, heads={self.heads}, kv_heads={self.kv_heads}"
 
+    def maps_by_head(self) -> dict[Tensor, int]:
+        """How many heads the rows (+) or columns (−) of each matrix belong to."""
+        asking, answering = self.heads, self.kv_heads
+        return {
+            self.query.weight: asking,
+            self.key.weight: answering,
+            self.value.weight: answering,
+            self.output.weight: -asking,
+        }
+
     def new_cache(self, capacity: int | None = None) -> Cache:
-        return self.lookup.new_cache(capacity)
+        return self.core.new_cache(capacity)
 
     def forward(
         self, x: Stream, memory: Tensor | None = None, *, mask: Mask = EVERYTHING, cache: Cache | None = None
@@ -79,11 +94,18 @@ class Attention(nn.Module):
         if self.qk is not None:
             query, key = self.qk(query, key, None if memory is not None else self._positions(x, mask, cache))
         if cache is not None:
-            return self._join(self.lookup.recall(query, key, value, mask, cache))
+            return self._join(self.core.recall(query, key, value, mask, cache))
         mask.check(x.shape[0], self.heads, query.shape[2], key.shape[2])
         if mask.unpadded is not None:
             return self._join(self._text_by_text(query, key, value, mask, mask.unpadded))
-        return self._join(self.lookup(query, key, value, mask))
+        return self._join(self.core(query, key, value, mask))
+
+    def operations(self, x: Tensor, memory: Tensor | None = None, **_: object) -> Iterator[Work]:
+        """Maps and core say their own; but through a plain choice no gradient reaches the maps of queries and keys."""
+        if not self.core.teaches_queries:
+            asking, answering = x.numel(), (x if memory is None else memory).numel()
+            missing = asking * self.query.out_features + answering * self.key.out_features
+            yield Work(0.0, -4.0 * missing)
 
     def _ask_again(self, x: Tensor, mask: Mask, cache: MemoryCache) -> Tensor:
         """The memory's keys and values are in the cache. Neighbouring rows of the stream may share one of its rows,
@@ -93,7 +115,7 @@ class Attention(nn.Module):
         rows, readers = query.shape[0], query.shape[0] // cache.rows
         if readers > 1:
             query = query.view(-1, readers, *query.shape[1:]).transpose(1, 2).flatten(2, 3)
-        found = self.lookup.recall(query, None, None, mask, cache)
+        found = self.core.recall(query, None, None, mask, cache)
         if readers > 1:
             split = found.view(*found.shape[:2], readers, -1, found.shape[-1])
             found = split.transpose(1, 2).reshape(rows, self.heads, -1, found.shape[-1])
@@ -116,13 +138,13 @@ class Attention(nn.Module):
             return mask.unpadded.positions(x.device)
         return positions(x.shape[1], x.device, keep=mask.keep, cache=cache)
 
-    def _text_by_text(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, unpadded: Unpadded) -> Tensor:
-        """A lookup for each run of texts of equal length, which are the batch there."""
+    def _text_by_text(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, unpadded: PackedSequences) -> Tensor:
+        """A core for each run of texts of equal length, which are the batch there."""
         found = []
         for start, count, length in unpadded.runs():
             parts = (t[0, :, start : start + count * length] for t in (query, key, value))
             texts = (t.view(t.shape[0], count, length, t.shape[2]).transpose(0, 1) for t in parts)
-            found.append(self.lookup(*texts, mask.in_text(length)).transpose(1, 2).flatten(0, 1))
+            found.append(self.core(*texts, mask.in_text(length)).transpose(1, 2).flatten(0, 1))
         return torch.cat(found)[None].transpose(1, 2)
 
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -157,8 +179,8 @@ class Attention(nn.Module):
             raise ShapeError(given, expected=f"{tuple(source.shape[:2])}: one word for each token read in this call")
 
     def _check_reads_memory(self) -> None:
-        if not self.lookup.reads_memory:
-            given = f"a memory for {type(self.lookup).__name__}, which looks inside its own stream"
+        if not self.core.reads_memory:
+            given = f"a memory for {type(self.core).__name__}, which looks inside its own stream"
             raise UnsupportedError(given, expected="none; attention kind softmax reads one")
 
 
@@ -174,7 +196,7 @@ def width_of_head(width: int, heads: int, head_width: int | None) -> int:
 
 
 class HeadsConfig(AttentionConfig):
-    """The fields of every kind that is `Attention` around a lookup of its own."""
+    """The fields of every kind that is `Attention` around a core of its own."""
 
     heads: Size | None = None
     kv_heads: Size | None = None
@@ -193,12 +215,12 @@ class HeadsConfig(AttentionConfig):
             value_width=self.value_width,
             bias=self.bias,
             qk=qk,
-            lookup=self.lookup_for(width),
+            core=self.core_for(width),
         )
 
-    def lookup_for(self, width: int) -> Lookup:
-        """The lookup in a stream of this width; one with parameters of its own needs to know."""
-        return self.lookup()
+    def core_for(self, width: int) -> AttentionCore:
+        """The core in a stream of this width; one with parameters of its own needs to know."""
+        return self.core()
 
     def sizes(self, width: int) -> tuple[int, int]:
         heads = self.heads_for(width)

@@ -8,27 +8,50 @@ et al. 2019, "Set Transformer", and the latents of Jaegle et al. 2021, "Perceive
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Scored, Values, Weights, spread
+from weft.blocks.attention.base import (
+    EVERYTHING,
+    AttentionCore,
+    Heads,
+    Keys,
+    Mask,
+    Queries,
+    Scored,
+    Values,
+    Weights,
+    spread,
+)
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import inverse_temperature, products, softargmax, temperature_of_softmax
+from weft.blocks.attention.softmax import (
+    inverse_temperature,
+    is_choice,
+    products,
+    softargmax,
+    temperature_of_softmax,
+    work_of_pairs,
+)
 from weft.blocks.cache import Cache
+from weft.blocks.work import Work
 from weft.config import Amount, Share, Size
 from weft.errors import UnsupportedError
 
 
-class HierarchyLookup(Lookup):
+class HierarchyAttention(AttentionCore):
     """C = softargmax(β·summary·k), then softargmax(β·q·(C·k))·(C·v): a summary's key and value are what it collected.
 
     summaries  how many of them each head has
     beta       inverse temperature of both steps; None is 1/√(key width)
     dropout    share of the tokens' weights dropped in training
     """
+
+    rows = "sums to one"
+    unit = "summary"
 
     def __init__(
         self, *, heads: int, head_width: int, summaries: int, beta: float | None = None, dropout: float = 0.0
@@ -47,6 +70,16 @@ class HierarchyLookup(Lookup):
         asked = self._asked(query, collected, key)
         asked = F.dropout(asked, self.dropout, self.training)
         return asked @ (collected @ spread(value, query.shape[1]))
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        rows, heads, asking, width = query.shape
+        summaries, values, choice = self.summaries.shape[1], value.shape[3], not self.teaches_queries
+        yield work_of_pairs(rows, heads, summaries, key.shape[2], (2 * width, values), choice=choice)
+        yield work_of_pairs(rows, heads, asking, summaries, (width, values), choice=choice)
+
+    @property
+    def teaches_queries(self) -> bool:
+        return not is_choice(self.beta)
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         collected = self._collected(key, mask)
@@ -84,11 +117,14 @@ class HierarchyLookup(Lookup):
     @staticmethod
     def _without(what: str) -> UnsupportedError:
         given = f"{what} with hierarchy attention: a summary has seen every token"
-        return UnsupportedError(given, expected="a whole text or picture at once, no mask but keep")
+        return UnsupportedError(given, expected="a whole text or image at once, no mask but keep")
 
 
 class HierarchyConfig(HeadsConfig, kind="hierarchy"):
     """Attention by way of a few `summaries` in each head."""
+
+    description = "A few summaries read all tokens, and every token reads the summaries"
+    cost = "2·N·summaries pairs of a token and a summary"
 
     summaries: Size = 8
     beta: Amount | None = None
@@ -105,8 +141,8 @@ class HierarchyConfig(HeadsConfig, kind="hierarchy"):
     def seen(self, length: int, width: int, *, causal: bool) -> float:
         return 2.0 * self.summaries
 
-    def lookup_for(self, width: int) -> HierarchyLookup:
+    def core_for(self, width: int) -> HierarchyAttention:
         heads, head_width = self.sizes(width)
-        return HierarchyLookup(
+        return HierarchyAttention(
             heads=heads, head_width=head_width, summaries=self.summaries, beta=self.beta, dropout=self.dropout
         )

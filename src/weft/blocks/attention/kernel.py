@@ -21,10 +21,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Lookup, Mask, Queries, Values, Weights, spread
+from weft.blocks.attention.base import EVERYTHING, AttentionCore, Heads, Keys, Mask, Queries, Values, Weights, spread
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import softargmax, unrounded, wide
+from weft.blocks.attention.softmax import softargmax, unrounded, wide, work_of_pairs
 from weft.blocks.cache import Cache, SumCache
+from weft.blocks.work import Work
 from weft.errors import UnsupportedError
 
 CHUNK = 128  # positions whose pairs are computed at once
@@ -34,15 +35,15 @@ Scales = Float[Tensor, "B H T"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class KernelState:
     """What is remembered of the keys read so far: Σ φ(k) [v, 1] · exp(−top), and top, the largest scale of them."""
 
     table: Float[Tensor, "B G F W"]
     top: Float[Tensor, "B G"]
 
-    def for_heads(self, heads: int) -> Sums:
+    def for_heads(self, heads: int) -> KernelState:
         """Each group's once for every query head that reads it."""
-        return Sums(spread(self.table, heads), spread(self.top, heads))
+        return KernelState(spread(self.table, heads), spread(self.top, heads))
 
 
 class Known(NamedTuple):
@@ -53,20 +54,47 @@ class Known(NamedTuple):
     scale: Scales | None
 
 
-class KernelLookup(Lookup):
+class KernelAttention(AttentionCore):
     """φ(q)·φ(k) as weights, divided by their sum. Subclasses say what `features` are.
 
     Causal or not, with padding, with a cache of constant size. With `allow` the table of all pairs is computed; a bias
     is refused, because there are no scores that it could be added to.
     """
 
+    rows = "sums to one"
+
     def features(self, x: Queries | Keys) -> tuple[Features, Scales | None]:
         """φ(x)·exp(−scale), at least 0, and the scale (None: 0)."""
         raise UnsupportedError(f"{type(self).__name__} does not say what its features are")
 
+    def feature_count(self, key_width: int) -> int:
+        """How many features a query or key of this width has."""
+        return key_width
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        """Without what the features themselves cost."""
+        rows, heads, asking, width = query.shape
+        groups, answering = key.shape[1:3]
+        features, values = self.feature_count(width), value.shape[3] + 1
+        if self._needs_pairs(query, key, mask):
+            yield work_of_pairs(rows, heads, asking, answering, (features, value.shape[3]))
+            return
+        summed = answering - asking if mask.causal else answering  # before anyone asks
+        forward = 2.0 * rows * features * values * (groups * summed + heads * asking * (not mask.causal))
+        for start in range(0, asking if mask.causal else 0, GROUP):
+            size = min(GROUP, asking - start)
+            chunk = min(CHUNK, size)
+            slots = rows * -(-size // chunk) * chunk
+            forward += 2.0 * slots * (heads * chunk * (features + values) + (heads + groups) * features * values)
+        yield Work(forward, 2 * forward)
+
+    @staticmethod
+    def _needs_pairs(query: Queries, key: Keys, mask: Mask) -> bool:
+        return mask.allow is not None or (mask.causal and query.shape[2] > key.shape[2])
+
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         self._check(mask)
-        if mask.allow is not None or (mask.causal and query.shape[2] > key.shape[2]):
+        if self._needs_pairs(query, key, mask):
             return self.weights(query, key, mask) @ spread(value, query.shape[1])
         return self._attend(query, key, value, mask, None)[0]
 
@@ -89,7 +117,7 @@ class KernelLookup(Lookup):
             raise UnsupportedError(
                 "Mask allow with a cache: what was read is one sum", expected="causal and keep alone"
             )
-        before = None if cache.sums is None else Sums(*cache.sums)
+        before = None if cache.sums is None else KernelState(*cache.sums)
         if key is None or value is None:
             assert before is not None
             asked, _ = self.features(wide(query))
@@ -98,14 +126,16 @@ class KernelLookup(Lookup):
         cache.add((sums.table, sums.top), key.shape[2], mask.keep)
         return found
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None) -> tuple[Heads, Sums]:
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: KernelState | None
+    ) -> tuple[Heads, KernelState]:
         """What each query receives, and the sums with these keys in them."""
         with unrounded(query.device):  # sums over a whole text need all their digits
             return self._attend_widely(query, key, value, mask, before)
 
     def _attend_widely(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None
-    ) -> tuple[Heads, Sums]:
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: KernelState | None
+    ) -> tuple[Heads, KernelState]:
         asking, answering = query.shape[2], key.shape[2]
         if not asking or not answering:
             return self._attend_nothing(query, key, value, before)
@@ -132,12 +162,14 @@ class KernelLookup(Lookup):
         joined = torch.cat([part.transpose(1, 2) for part in found], 1)  # as the output map reads them: heads inside
         return joined.transpose(1, 2).to(query.dtype), before
 
-    def _attend_nothing(self, query: Tensor, key: Tensor, value: Tensor, before: Sums | None) -> tuple[Heads, Sums]:
+    def _attend_nothing(
+        self, query: Tensor, key: Tensor, value: Tensor, before: KernelState | None
+    ) -> tuple[Heads, KernelState]:
         """Nobody asks, or nothing was read."""
         if before is None:
             features, rows = self.features(wide(key))[0], key.shape[:2]
             table = features.new_zeros(*rows, features.shape[3], value.shape[3] + 1)
-            before = Sums(table, table.new_full(rows, -torch.inf))
+            before = KernelState(table, table.new_full(rows, -torch.inf))
         return query.new_zeros(*query.shape[:3], value.shape[3]), before
 
     def _known(self, key: Tensor, value: Tensor, keep: Tensor, *, is_padded: bool) -> Iterator[Known]:
@@ -173,22 +205,22 @@ def _divided(sums: Float[Tensor, "B H T W"]) -> Float[Tensor, "B H T V"]:
     return values / total.masked_fill(total == 0, 1.0)
 
 
-def _added(before: Sums | None, keys: Known) -> Sums:
+def _added(before: KernelState | None, keys: Known) -> KernelState:
     """The sums with more keys in them."""
     known, table, scale = keys
     if scale is None:
         more = known.mT @ table
         old = before.table if before is not None else None
-        return Sums(more if old is None else old + more, more.new_zeros(more.shape[:2]))
+        return KernelState(more if old is None else old + more, more.new_zeros(more.shape[:2]))
     top = scale.amax(-1) if before is None else torch.maximum(before.top, scale.amax(-1))
     finite = top.masked_fill(top == -torch.inf, 0.0)
     more = (known * (scale - finite[..., None]).exp()[..., None]).mT @ table
     if before is not None:
         more = more + before.table * (before.top - finite).exp()[..., None, None]
-    return Sums(more, top)
+    return KernelState(more, top)
 
 
-def _causal(asked: Features, keys: Known, before: Sums | None) -> tuple[Float[Tensor, "B H T W"], Sums]:
+def _causal(asked: Features, keys: Known, before: KernelState | None) -> tuple[Float[Tensor, "B H T W"], KernelState]:
     """Each query over the keys up to its own place, and the sums after all of them."""
     known, table, scale = keys
     heads, length = asked.shape[1], asked.shape[2]
@@ -209,7 +241,7 @@ def _causal(asked: Features, keys: Known, before: Sums | None) -> tuple[Float[Te
         past = asked @ spread(states[:, :, :-1], heads) * spread(tops.past, heads)[..., None]
         top = tops.last
     found = here.tril() @ spread(table, heads) + past
-    return found.flatten(2, 3)[:, :, :length], Sums(states[:, :, -1], top)
+    return found.flatten(2, 3)[:, :, :length], KernelState(states[:, :, -1], top)
 
 
 def _chunks(x: Float[Tensor, "B H T *rest"], chunk: int) -> Float[Tensor, "B H N C *rest"]:
@@ -233,7 +265,7 @@ class _Tops(NamedTuple):
     last: Tensor
 
 
-def _tops(scale: Float[Tensor, "B G N C"], before: Sums | None) -> _Tops:
+def _tops(scale: Float[Tensor, "B G N C"], before: KernelState | None) -> _Tops:
     nothing = scale.new_full(scale.shape[:2], -torch.inf)
     start = nothing if before is None else before.top
     running = torch.cummax(torch.cat([start[..., None], scale.flatten(2)], 2), 2).values
@@ -250,7 +282,7 @@ def _tops(scale: Float[Tensor, "B G N C"], before: Sums | None) -> _Tops:
 
 
 def _faded(
-    sums: Float[Tensor, "B G N F W"], fade: Float[Tensor, "B G N"], before: Sums | None
+    sums: Float[Tensor, "B G N F W"], fade: Float[Tensor, "B G N"], before: KernelState | None
 ) -> Float[Tensor, "B G M F W"]:
     """The state before the first chunk and after each: what was there fades as larger scales arrive."""
     states = [torch.zeros_like(sums[:, :, 0]) if before is None else before.table]

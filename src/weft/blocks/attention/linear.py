@@ -10,11 +10,14 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.blocks.attention.kernel import KernelConfig, KernelLookup
+from weft.blocks.attention.kernel import KernelAttention, KernelConfig
 
 
-class LinearLookup(KernelLookup):
+class LinearAttention(KernelAttention):
     """(elu(q) + 1)·(elu(k) + 1) as weights."""
+
+    rows = "sums to one"
+    operations = KernelAttention.operations
 
     def features(self, x: Tensor) -> tuple[Tensor, None]:
         return F.elu(x) + 1, None
@@ -23,5 +26,8 @@ class LinearLookup(KernelLookup):
 class LinearConfig(KernelConfig, kind="linear"):
     """Kernel attention with elu + 1."""
 
-    def lookup(self) -> LinearLookup:
-        return LinearLookup()
+    description = "φ(x) = elu(x) + 1 as features, so cost grows with the length and memory of the past is constant"
+    cost = "N·K² for sums over keys, no pairs"
+
+    def core(self) -> LinearAttention:
+        return LinearAttention()

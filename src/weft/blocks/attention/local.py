@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -45,7 +46,7 @@ class Local(Pattern):
 
 @dataclass(frozen=True)
 class Around(Pattern):
-    """Places of a picture less than `window` rows and columns apart."""
+    """Places of an image less than `window` rows and columns apart."""
 
     window: int
     columns: int
@@ -72,7 +73,11 @@ class Around(Pattern):
 
 
 class LocalConfig(PatternConfig, kind="local", aliases=("banded",)):
-    """Each position sees itself and `window` − 1 to each side; of a picture, so many rows and columns."""
+    """Each position sees itself and `window` − 1 to each side; of an image, so many rows and columns."""
+
+    description = "Each position sees its neighbours, as a convolution does; without its future it is called banded"
+    cost = "N·(2·window − 1) pairs, of a decoder N·window"
+    small_fields: ClassVar = {"window": 4}
 
     window: Size = 256
 

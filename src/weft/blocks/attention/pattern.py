@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from weft.blocks.attention.base import (
     EVERYTHING,
     Allowed,
+    AttentionCore,
     Grid,
     Heads,
     Keys,
-    Lookup,
     Mask,
     Queries,
     Scored,
@@ -34,9 +34,10 @@ from weft.blocks.attention.base import (
     spread,
 )
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup, inverse_temperature
+from weft.blocks.attention.softmax import SoftmaxAttention, SoftmaxConfig, inverse_temperature, work_of_pairs
 from weft.blocks.attention.tiles import Forbidden, Places, Tile, Tiling, attend
 from weft.blocks.cache import Cache, RollingCache
+from weft.blocks.work import Work
 from weft.config import Amount, Share
 from weft.errors import ShapeError, UnsupportedError
 
@@ -74,7 +75,7 @@ class Pattern(ABC):
         return (self,)
 
     def on(self, grid: Grid) -> Pattern:
-        """The same for the places of a picture, where it has a meaning of its own there."""
+        """The same for the places of an image, where it has a meaning of its own there."""
         return self
 
 
@@ -156,7 +157,7 @@ def _alike(
     return asking.start - answering.start, phase, asking.step, answering.step, queries, keys
 
 
-class PatternLookup(Lookup):
+class PatternAttention(AttentionCore):
     """softargmax(β·q·k)·v over the keys that the pattern lets each query see; places are counted in real tokens.
 
     learned  (heads, tokens, key width): queries of tokens that are no part of the row; each has read all of it, and
@@ -167,13 +168,14 @@ class PatternLookup(Lookup):
     """
 
     reads_memory = False
+    rows = "sums to one"
 
     def __init__(
         self, pattern: Pattern, *, beta: float | None = None, dropout: float = 0.0, learned: Tensor | None = None
     ) -> None:
         super().__init__()
         self.pattern = pattern
-        self.inside = SoftmaxLookup(beta=beta, dropout=dropout)
+        self.inside = SoftmaxAttention(beta=beta, dropout=dropout)
         self.learned = None if learned is None else nn.Parameter(learned)
 
     def extra_repr(self) -> str:
@@ -188,9 +190,7 @@ class PatternLookup(Lookup):
             return self.inside(query, key, value, mask)
         beta = inverse_temperature(self.inside.beta, query)
         tiles, area = tiles_of(pattern, answering - asking, answering, mask.causal, query.device)
-        spelled_out = mask.allow is not None or mask.bias is not None or beta == 0 or math.isinf(beta)
-        uneven = mask.keep is not None and asking != answering
-        whole = spelled_out or uneven or area > WORTH_CUTTING * asking * answering
+        whole = self._is_whole(area, beta, mask, asking, answering)
         key, value = spread(key, query.shape[1]), spread(value, query.shape[1])
         order = None if mask.keep is None or whole else _real_first(mask.keep)
         if order is not None:
@@ -213,6 +213,35 @@ class PatternLookup(Lookup):
         shortest = 0 if lengths is None or not len(lengths) else int(lengths.min())
         heads = attend(query, key, value, Tiling(tiles, beta, lengths, shortest, dropout, seed))
         return heads if order is None else _ordered(heads, order.argsort(dim=1))
+
+    @staticmethod
+    def _is_whole(area: int, beta: float, mask: Mask, asking: int, answering: int) -> bool:
+        """Whether the whole table is computed, and not the tiles, which have so many pairs."""
+        spelled_out = mask.allow is not None or mask.bias is not None or beta == 0 or math.isinf(beta)
+        uneven = mask.keep is not None and asking != answering
+        return spelled_out or uneven or area > WORTH_CUTTING * asking * answering
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        """Whole, as softmax attention is, or in tiles, which backward computes again."""
+        rows, heads, asking, width = query.shape
+        answering, values = key.shape[2], value.shape[3]
+        pattern = self._pattern(mask, asking, answering)
+        learned, choice = 0 if self.learned is None else self.learned.shape[1], not self.teaches_queries
+        if learned:
+            yield work_of_pairs(rows, heads, learned, answering, (2 * width, values), choice=choice)
+        elif pattern.sees_all(answering):
+            yield from self.inside.operations(query, key, value, mask)
+            return
+        _, area = tiles_of(pattern, answering - asking, answering, mask.causal, torch.device("cpu"))
+        if self._is_whole(area, inverse_temperature(self.inside.beta, query), mask, asking, answering):
+            yield work_of_pairs(rows, heads, asking, answering + learned, (width, values), choice=choice)
+        else:
+            pairs = 2.0 * rows * heads * (area + asking * learned)
+            yield Work(pairs * (width + values), pairs * (3 * width + 2 * values))
+
+    @property
+    def teaches_queries(self) -> bool:
+        return self.inside.teaches_queries
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         asking, answering = query.shape[2], key.shape[2]
@@ -349,6 +378,9 @@ class PatternConfig(HeadsConfig):
     def writes(self) -> bool:
         return not self.learned
 
+    def leaves_nothing_out(self, length: int) -> bool:
+        return not self.learned and self.pattern().sees_all(length)
+
     @property
     def by_rows(self) -> bool:
         return self.pattern().on(Grid(2, 2)) != self.pattern()
@@ -367,14 +399,14 @@ class PatternConfig(HeadsConfig):
     def takes_bias(self) -> bool:
         return not self.learned
 
-    def lookup(self) -> PatternLookup:
+    def core(self) -> PatternAttention:
         if self.learned:
             raise UnsupportedError("learned global tokens without maps", expected="a module: config.build(width)")
-        return PatternLookup(self.pattern(), beta=self.beta, dropout=self.dropout)
+        return PatternAttention(self.pattern(), beta=self.beta, dropout=self.dropout)
 
-    def lookup_for(self, width: int) -> PatternLookup:
+    def core_for(self, width: int) -> PatternAttention:
         if not self.learned:
-            return self.lookup()
+            return self.core()
         heads, head_width = self.sizes(width)
         learned = torch.randn(heads, self.learned, head_width) / math.sqrt(head_width)
-        return PatternLookup(self.pattern(), beta=self.beta, dropout=self.dropout, learned=learned)
+        return PatternAttention(self.pattern(), beta=self.beta, dropout=self.dropout, learned=learned)

@@ -1,4 +1,4 @@
-"""What can happen to queries and keys between their maps and the lookup, as one module."""
+"""What can happen to queries and keys between their maps and the core, as one module."""
 
 from __future__ import annotations
 

@@ -8,15 +8,17 @@ orthogonal to each other err less. Queries and keys are those of softmax attenti
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from weft.blocks.attention.base import Heads, Mask
-from weft.blocks.attention.kernel import KernelConfig, KernelLookup, Sums
+from weft.blocks.attention.base import EVERYTHING, Heads, Keys, Mask, Queries, Values
+from weft.blocks.attention.kernel import KernelAttention, KernelConfig, KernelState
 from weft.blocks.attention.softmax import inverse_temperature
+from weft.blocks.work import Work
 from weft.config import Amount, Count, Size
 from weft.errors import ConfigError
 
@@ -37,7 +39,7 @@ def directions(count: int, width: int, seed: int) -> Float[Tensor, "F K"]:
     return torch.cat(groups)
 
 
-class RandomFeatureLookup(KernelLookup):
+class RandomFeatureAttention(KernelAttention):
     """exp(ω·x − |x|²/2) as features, x = √β·q or √β·k.
 
     count   how many draws of ω
@@ -45,6 +47,8 @@ class RandomFeatureLookup(KernelLookup):
     seed    which draws
     redraw  in training, other ones after so many calls; 0: always the same
     """
+
+    rows = "sums to one"
 
     def __init__(self, *, count: int, width: int, beta: float | None = None, seed: int = 0, redraw: int = 0) -> None:
         super().__init__()
@@ -59,13 +63,23 @@ class RandomFeatureLookup(KernelLookup):
             f"features={len(self.directions)}, beta={'1/√K' if self.beta is None else self.beta}, redraw={self.redraw}"
         )
 
+    def feature_count(self, key_width: int) -> int:
+        return len(self.directions)
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        drawn = 2.0 * (query.numel() + key.numel()) * len(self.directions)
+        yield Work(drawn, drawn)  # directions do not learn
+        yield from super().operations(query, key, value, mask)
+
     def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
         scaled = x * inverse_temperature(self.beta, x) ** 0.5
         exponents = scaled @ self.directions.to(x.dtype).T - scaled.square().sum(-1, keepdim=True) / 2
         top = exponents.detach().amax(-1)
         return (exponents - top[..., None]).exp(), top
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: Sums | None) -> tuple[Heads, Sums]:
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, before: KernelState | None
+    ) -> tuple[Heads, KernelState]:
         if self.calls is not None and self.training:
             self._count_call(self.calls.data)
         return super()._attend(query, key, value, mask, before)
@@ -88,6 +102,9 @@ class RandomFeaturesConfig(KernelConfig, kind="random-features"):
     `redraw`: in training, others after so many calls; `seed`: which ones. Every layer has its own.
     """
 
+    description = "Softmax attention, estimated by positive random features at linear cost"
+    cost = "N·features·K for sums over keys, no pairs"
+
     features: Size | None = None
     redraw: Count = 0
     seed: Count = 0
@@ -101,12 +118,12 @@ class RandomFeaturesConfig(KernelConfig, kind="random-features"):
     def for_layer(self, number: int) -> RandomFeaturesConfig:
         return replace(self, seed=self.seed + number)
 
-    def lookup_for(self, width: int) -> RandomFeatureLookup:
-        return self.lookup_for_keys(self.sizes(width)[1])
+    def core_for(self, width: int) -> RandomFeatureAttention:
+        return self.core_for_keys(self.sizes(width)[1])
 
-    def lookup_for_keys(self, key_width: int) -> RandomFeatureLookup:
+    def core_for_keys(self, key_width: int) -> RandomFeatureAttention:
         count = self._count(key_width)
-        return RandomFeatureLookup(count=count, width=key_width, beta=self.beta, seed=self.seed, redraw=self.redraw)
+        return RandomFeatureAttention(count=count, width=key_width, beta=self.beta, seed=self.seed, redraw=self.redraw)
 
     def feature_count(self, width: int) -> int:
         return self._count(self.sizes(width)[1])

@@ -4,6 +4,7 @@ softargmax(β·q·k). The 2017 kind (Vaswani et al., "Attention Is All You Need"
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -14,9 +15,9 @@ from torch import Tensor
 from weft.blocks.attention.base import (
     EVERYTHING,
     AttentionConfig,
+    AttentionCore,
     Heads,
     Keys,
-    Lookup,
     Mask,
     Queries,
     Scored,
@@ -25,6 +26,7 @@ from weft.blocks.attention.base import (
     spread,
 )
 from weft.blocks.attention.heads import HeadsConfig
+from weft.blocks.work import Work
 from weft.config import Amount, Share
 from weft.errors import ConfigError, UnsupportedError
 
@@ -85,7 +87,7 @@ def inverse_temperature(beta: float | None, query: Tensor) -> float:
     """β as given, or 1/√(key width); beyond 1e30 it is ∞."""
     if beta is None:
         return 1.0 / math.sqrt(query.shape[-1])
-    return math.inf if beta > HUGE else beta
+    return math.inf if is_choice(beta) else beta
 
 
 def temperature_of_softmax(beta: float | None, query: Tensor) -> float:
@@ -108,12 +110,36 @@ def renormalise(weights: Float[Tensor, "*lead S"], allowed: Bool[Tensor, "*mask 
     return left / total.masked_fill(total == 0, 1.0)
 
 
-class SoftmaxLookup(Lookup):
+def is_choice(beta: float | None) -> bool:
+    """Whether the weights are those of an argmax, through which no gradient reaches scores."""
+    return beta is not None and beta > HUGE
+
+
+def work_of_pairs(
+    rows: int,
+    heads: int,
+    asking: int,
+    answering: int,
+    widths: tuple[int, int],
+    *,
+    causal: bool = False,
+    choice: bool = False,
+) -> Work:
+    """Scores of all pairs, and values weighed by them, for keys and values of these widths."""
+    pairs = 2.0 * rows * heads * asking * answering
+    forward = pairs * sum(widths)
+    unseen = (asking - 1) / (2 * answering) if causal and asking > 1 else 0.0
+    return Work(forward, pairs * widths[1] if choice else 2 * forward, unseen=forward * unseen)
+
+
+class SoftmaxAttention(AttentionCore):
     """softargmax(β·q·k + bias)·v, by torch's fused kernel; `weights` is the explicit path.
 
     beta     inverse temperature; None is 1/√(key width)
     dropout  share of the weights dropped in training
     """
+
+    rows = "sums to one"
 
     def __init__(self, *, beta: float | None = None, dropout: float = 0.0) -> None:
         super().__init__()
@@ -142,6 +168,15 @@ class SoftmaxLookup(Lookup):
             query, key, value, attn_mask=additive, dropout_p=dropout, scale=beta, enable_gqa=grouped
         )
         return heads if empty is None else heads.masked_fill(empty, 0.0)
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        rows, heads, asking, width = query.shape
+        widths, choice = (width, value.shape[3]), not self.teaches_queries
+        yield work_of_pairs(rows, heads, asking, key.shape[2], widths, causal=mask.causal, choice=choice)
+
+    @property
+    def teaches_queries(self) -> bool:
+        return not is_choice(self.beta)
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         scores, beta = products(query, key), inverse_temperature(self.beta, query)
@@ -173,11 +208,14 @@ def _additive(mask: Mask, asking: int, answering: int, like: Tensor) -> tuple[Te
 class SoftmaxConfig(HeadsConfig, kind="softmax", aliases=("full",)):
     """Full attention. `beta`: inverse temperature (None: 1/√head width; T5 uses 1)."""
 
+    description = "Each position asks, and receives the average of the values, weighted by softargmax(β·q·k)"
+    cost = "N² pairs"
+
     beta: Amount | None = None
     dropout: Share = 0.0
 
-    def lookup(self) -> SoftmaxLookup:
-        return SoftmaxLookup(beta=self.beta, dropout=self.dropout)
+    def core(self) -> SoftmaxAttention:
+        return SoftmaxAttention(beta=self.beta, dropout=self.dropout)
 
     @classmethod
     def like(cls, other: AttentionConfig) -> SoftmaxConfig:

@@ -92,7 +92,7 @@ class Tiling:
             scores.masked_fill_(places >= self.lengths[:, None, None, None], -torch.inf)
         return scores
 
-    def is_fused(self, tile: Tile, part: Part) -> bool:
+    def is_fused(self, tile: Tile, part: TileInputs) -> bool:
         """Whether torch's own kernel can compute it: on a CPU, if every query has a key and nothing is dropped."""
         padded = self.lengths is not None and tile.last >= self.shortest
         empties = tile.forbidden is not None and tile.forbidden.empties
@@ -108,7 +108,7 @@ class Tiling:
         return weights * kept.div_(1 - self.dropout)
 
 
-class Part(NamedTuple):
+class TileInputs(NamedTuple):
     """The queries of a tile, and its keys and values."""
 
     query: Tensor
@@ -147,7 +147,7 @@ class _Attend(torch.autograd.Function):
         slopes = [torch.zeros_like(t, dtype=total.dtype) for t in (query, key, value)]
         with unrounded(query.device):
             for number, tile in enumerate(tiling.tiles):
-                part = Part(query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key])
+                part = TileInputs(query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key])
                 result = Result(*(t[:, :, tile.query] for t in (slope.to(found.dtype), found, total)))
                 fused = tiling.is_fused(tile, part)
                 back = (
@@ -166,7 +166,7 @@ def _over_tiles(query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> tu
     total = found.new_full(query.shape[:3], -torch.inf)
     for number, tile in enumerate(tiling.tiles):
         asking = tile.query
-        part = Part(query[:, :, asking], key[:, :, tile.key], value[:, :, tile.key])
+        part = TileInputs(query[:, :, asking], key[:, :, tile.key], value[:, :, tile.key])
         fused = tiling.is_fused(tile, part)
         received, weight = _fused(tiling, tile, part) if fused else _plain(tiling, tile, number, part)
         if tile.alone:
@@ -187,7 +187,7 @@ def _over_tiles(query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> tu
 # together, so that a tile's are those of the whole. Both ways compute the same.
 
 
-def _plain(tiling: Tiling, tile: Tile, number: int, part: Part) -> tuple[Tensor, Tensor]:
+def _plain(tiling: Tiling, tile: Tile, number: int, part: TileInputs) -> tuple[Tensor, Tensor]:
     scores = tiling.scores(tile, part.query, part.key)
     top = scores.amax(-1, keepdim=True)
     weights = scores.sub_(top.masked_fill_(top == -torch.inf, 0.0)).exp_()
@@ -196,7 +196,9 @@ def _plain(tiling: Tiling, tile: Tile, number: int, part: Part) -> tuple[Tensor,
     return received / total.masked_fill(total == 0, 1.0), (top + total.log()).squeeze(-1)
 
 
-def _plain_back(tiling: Tiling, tile: Tile, number: int, part: Part, result: Result) -> tuple[Tensor, Tensor, Tensor]:
+def _plain_back(
+    tiling: Tiling, tile: Tile, number: int, part: TileInputs, result: Result
+) -> tuple[Tensor, Tensor, Tensor]:
     slope = result.slope
     weights = tiling.scores(tile, part.query, part.key).sub_(result.total[..., None]).exp_()
     to_value = tiling.dropped(weights, number).mT.to(slope.dtype) @ slope
@@ -206,13 +208,13 @@ def _plain_back(tiling: Tiling, tile: Tile, number: int, part: Part, result: Res
     return to_scores @ part.key, to_scores.mT @ part.query, to_value
 
 
-def _fused(tiling: Tiling, tile: Tile, part: Part) -> tuple[Tensor, Tensor]:
+def _fused(tiling: Tiling, tile: Tile, part: TileInputs) -> tuple[Tensor, Tensor]:
     assert FUSED is not None
     found, total = FUSED(*part, 0.0, False, attn_mask=tile.added(part.query), scale=tiling.beta)
     return found, total
 
 
-def _fused_back(tiling: Tiling, tile: Tile, part: Part, result: Result) -> tuple[Tensor, Tensor, Tensor]:
+def _fused_back(tiling: Tiling, tile: Tile, part: TileInputs, result: Result) -> tuple[Tensor, Tensor, Tensor]:
     assert FUSED_BACK is not None
     slope, found, total = result
     added = tile.added(part.query)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import ClassVar
 
 from weft.blocks.attention.base import AttentionConfig
 from weft.blocks.attention.global_tokens import GlobalConfig
@@ -16,6 +17,10 @@ from weft.errors import ConfigError
 
 class UnionConfig(PatternConfig, kind="union"):
     """What any of the kinds in `of` sees; heads and temperature are the union's own fields."""
+
+    description = "The union of several patterns: a query sees what it would see in any of them, in one softmax"
+    cost = "the pairs of all its kinds, each pair once"
+    small_fields: ClassVar = {"of": (LocalConfig(window=4), GlobalConfig(tokens=2))}
 
     of: tuple[AttentionConfig, ...] = (LocalConfig(), GlobalConfig())
 
@@ -30,6 +35,10 @@ class UnionConfig(PatternConfig, kind="union"):
             if own:
                 given = f"{', '.join(own)} of a kind in a union"
                 raise ConfigError(given, expected="them as the union's own: all kinds in it share one softmax")
+
+    @property
+    def members(self) -> tuple[AttentionConfig, ...]:
+        return self.of
 
     @property
     def learned(self) -> int:

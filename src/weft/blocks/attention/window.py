@@ -1,4 +1,4 @@
-"""Window attention: the row, or the picture, is cut into windows, and each position sees its own window alone.
+"""Window attention: the row, or the image, is cut into windows, and each position sees its own window alone.
 
 Liu et al. 2021, "Swin Transformer": the cost grows with the length, not with its square. Nothing crosses the borders
 inside one layer, so every second layer may cut half a window further on, or another kind carries it across (DaViT).
@@ -6,7 +6,10 @@ inside one layer, so every second layer may cut half a window further on, or ano
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +19,10 @@ from torch import Tensor
 from weft.blocks.attention.base import (
     EVERYTHING,
     Allowed,
+    AttentionCore,
     Grid,
     Heads,
     Keys,
-    Lookup,
     Mask,
     Queries,
     Scored,
@@ -27,16 +30,17 @@ from weft.blocks.attention.base import (
     Weights,
 )
 from weft.blocks.attention.heads import HeadsConfig
-from weft.blocks.attention.softmax import SoftmaxConfig, SoftmaxLookup
+from weft.blocks.attention.softmax import SoftmaxAttention, SoftmaxConfig, work_of_pairs
 from weft.blocks.cache import positions
+from weft.blocks.work import Work
 from weft.config import Amount, Count, Share, Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
-class WindowLookup(Lookup):
+class WindowAttention(AttentionCore):
     """softargmax(β·q·k)·v over the keys in the query's own window.
 
-    window   consecutive positions, counted in real tokens; of a picture (`Mask.grid`) a square of window × window
+    window   consecutive positions, counted in real tokens; of an image (`Mask.grid`) a square of window × window
     shift    where the first whole window begins, in rows and columns; those at the border are smaller, none wraps round
 
     With no mask, or causal alone, each window is a row of a batch, and the cost is linear in the length. Padding,
@@ -44,23 +48,42 @@ class WindowLookup(Lookup):
     """
 
     reads_memory = False
+    rows = "sums to one"
 
     def __init__(self, *, window: int, shift: int = 0, beta: float | None = None, dropout: float = 0.0) -> None:
         super().__init__()
         self.window, self.shift = window, shift
-        self.inside = SoftmaxLookup(beta=beta, dropout=dropout)
+        self.inside = SoftmaxAttention(beta=beta, dropout=dropout)
 
     def extra_repr(self) -> str:
         return f"window={self.window}, shift={self.shift}"
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
         asking, answering = query.shape[2], key.shape[2]
-        if asking != answering or not (mask.is_everything or mask.is_causal_only):
+        if self._needs_all_pairs(mask, asking, answering):
             return self.inside(query, key, value, self._without_others(mask, asking, answering, query.device))
         cut = self._cut(mask, answering)
         real = cut.real(len(query), query.device)
         windows = (cut.windows(heads) for heads in (query, key, value))
         return cut.join(self.inside(*windows, Mask(causal=mask.causal, keep=real)))
+
+    @staticmethod
+    def _needs_all_pairs(mask: Mask, asking: int, answering: int) -> bool:
+        return asking != answering or not (mask.is_everything or mask.is_causal_only)
+
+    def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
+        """Each window is softmax attention."""
+        rows, heads, asking, width = query.shape
+        answering = key.shape[2]
+        if not self._needs_all_pairs(mask, asking, answering):
+            cut = self._cut(mask, answering)
+            rows, asking, answering = rows * math.prod(cut.counts), math.prod(cut.window), math.prod(cut.window)
+        widths, choice = (width, value.shape[3]), not self.teaches_queries
+        yield work_of_pairs(rows, heads, asking, answering, widths, causal=mask.causal, choice=choice)
+
+    @property
+    def teaches_queries(self) -> bool:
+        return self.inside.teaches_queries
 
     def weights(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Weights:
         mask = self._without_others(mask, query.shape[2], key.shape[2], query.device)
@@ -73,14 +96,14 @@ class WindowLookup(Lookup):
         mask = self._without_others(mask, query.shape[2], key.shape[2], query.device)
         return self.inside.scored(query, key, mask)
 
-    def _cut(self, mask: Mask, length: int) -> Cut:
+    def _cut(self, mask: Mask, length: int) -> WindowPartition:
         if mask.grid is None:
             columns, right = self._along(length)
-            return Cut(Grid(1, length), (1, columns), (0, right))
+            return WindowPartition(Grid(1, length), (1, columns), (0, right))
         if mask.grid.places != length:
             raise ShapeError(f"{length} tokens", expected=f"{mask.grid.places}, as in {mask.grid}")
         (rows, down), (columns, right) = self._along(mask.grid.rows), self._along(mask.grid.columns)
-        return Cut(mask.grid, (rows, columns), (down, right))
+        return WindowPartition(mask.grid, (rows, columns), (down, right))
 
     def _along(self, size: int) -> tuple[int, int]:
         """Window and shift along a side of this size; where the first window holds all, it need not be larger."""
@@ -101,7 +124,7 @@ class WindowLookup(Lookup):
 
 
 @dataclass(frozen=True)
-class Cut:
+class WindowPartition:
     """How the places of a grid become windows of (rows, columns), and back; a border that fills none is padded."""
 
     grid: Grid
@@ -127,7 +150,7 @@ class Cut:
         return left, across * width - left - self.grid.columns, above, down * height - above - self.grid.rows
 
     def windows(self, x: Float[Tensor, "B H T K"]) -> Float[Tensor, "N H W K"]:
-        """Each window as a row of a batch: all of the first picture, then those of the next."""
+        """Each window as a row of a batch: all of the first image, then those of the next."""
         (height, width), (down, across) = self.window, self.counts
         rows, heads, _, channels = x.shape
         x = x.view(rows, heads, self.grid.rows, self.grid.columns, channels)
@@ -144,7 +167,7 @@ class Cut:
         return x[:, :, above : above + self.grid.rows, left : left + self.grid.columns].flatten(2, 3)
 
     def real(self, rows: int, device: torch.device) -> Tensor | None:
-        """(N, W): which places of the windows are no padding, for so many pictures; None if all are."""
+        """(N, W): which places of the windows are no padding, for so many images; None if all are."""
         if not any(self._padding):
             return None
         places = torch.ones(1, 1, self.grid.places, 1, device=device)
@@ -159,10 +182,14 @@ class Cut:
 
 
 class WindowConfig(HeadsConfig, kind="window"):
-    """Window attention. `window`: positions, of a picture rows and columns; `shift`: where the first whole one begins.
+    """Window attention. `window`: positions, of an image rows and columns; `shift`: where the first whole one begins.
 
     `alternate`: every second layer cuts half a window further on, so that what is told crosses the borders.
     """
+
+    description = "The row, or the image, is cut into windows, and each position sees its own window alone"
+    cost = "N·window pairs"
+    small_fields: ClassVar = {"window": 6}
 
     window: Size = 7
     shift: Count = 0
@@ -190,5 +217,5 @@ class WindowConfig(HeadsConfig, kind="window"):
     def for_memory(self) -> SoftmaxConfig:
         return SoftmaxConfig.like(self)
 
-    def lookup(self) -> WindowLookup:
-        return WindowLookup(window=self.window, shift=self.shift, beta=self.beta, dropout=self.dropout)
+    def core(self) -> WindowAttention:
+        return WindowAttention(window=self.window, shift=self.shift, beta=self.beta, dropout=self.dropout)

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from weft.blocks.cache import Cache, all_positions
+from weft.blocks.roles import POSITIONS
 from weft.config import Choice
 
 
@@ -17,6 +18,8 @@ class Position(nn.Module):
     qk         a module for queries and keys inside attention (rotary)
     at_scores  a bias on the scores, for `Mask.bias` (T5's relative bias, ALiBi)
     """
+
+    role = POSITIONS
 
     def at_input(self, x: Float[Tensor, "B T D"], positions: Int[Tensor, "*rows T"]) -> Float[Tensor, "B T D"]:
         return x
@@ -45,7 +48,7 @@ class Position(nn.Module):
 
 
 class PositionConfig(Choice):
-    """Which position kind: `PositionConfig.menu` lists them."""
+    """Which position kind: `PositionConfig.registry` lists them."""
 
     def build(self, *, width: int, heads: int, head_width: int, max_length: int) -> Position:
         """The module for a stream of this width, in heads of this width, for texts up to this length."""

@@ -15,7 +15,7 @@ from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
 class Rotary(Position):
-    """Turns feature i and feature i + K/2 as a pair by position / base^(2i/K) (the layout of Llama).
+    """Turns feature i and feature i + K/2 as a pair by position / base^(2i/K) (the converter of Llama).
 
     Nothing is stored: angles come from the positions at hand, so lengths are free and no table loses
     precision when the model is cast.

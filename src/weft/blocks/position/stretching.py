@@ -1,4 +1,4 @@
-"""Learned positions of a picture's patches, stretched to another grid (Dosovitskiy et al. 2021, §3.2)."""
+"""Learned positions of an image's patches, stretched to another grid (Dosovitskiy et al. 2021, §3.2)."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def stretched(positions: Float[Tensor, "P D"], cells: Cells, wanted: Cells) -> F
         raise ShapeError(f"{len(positions)} positions", expected=f"{cells[0]} × {cells[1]}")
     if cells == wanted:
         return positions
-    picture = positions.t().view(1, -1, *cells)
-    return F.interpolate(picture, size=wanted, mode="bicubic", align_corners=False)[0].flatten(1).t()
+    image = positions.t().view(1, -1, *cells)
+    return F.interpolate(image, size=wanted, mode="bicubic", align_corners=False)[0].flatten(1).t()

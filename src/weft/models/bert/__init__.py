@@ -1,0 +1,6 @@
+"""BERT: a Transformer that reads in both directions; how Hugging Face writes it down."""
+
+from weft.models.bert.converters import BertConverter
+from weft.models.bert.model import BERT, BERTConfig, HeadConfig
+
+__all__ = ["BERT", "BERTConfig", "BertConverter", "HeadConfig"]

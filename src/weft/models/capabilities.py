@@ -1,0 +1,157 @@
+"""What a model can do, as small protocols: whoever needs one asks for it by name, and nobody asks for a family.
+
+if CausalLM in config.provides: ...                 # settings, before anything is built
+if isinstance(model, CausalLM): ...                 # a model has what its config promises
+families_for(CausalLM)                              # the families that can be trained for it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.blocks import Cache
+
+Ids = NDArray[np.integer[Any]]
+
+
+@runtime_checkable
+class CausalLM(Protocol):
+    """Goes on with a text: a memory of what was read, and the logits after its last token."""
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens it can see at once; None: any number."""
+        ...
+
+    def new_caches(self, capacity: int | None = None) -> Sequence[Cache]: ...
+
+    def next_logits(self, tokens: Tensor, *, keep: Tensor | None = None, caches: Any) -> Tensor:
+        """(B, V): read tokens (B, T), of which `keep` marks the real ones, and say what each row expects after them."""
+        ...
+
+
+@runtime_checkable
+class CarriesState(Protocol):
+    """Holds all that was read in states of fixed size, which training hands from one stretch of a text to the next."""
+
+    def __call__(self, tokens: Tensor, *, caches: Sequence[Cache]) -> Tensor: ...
+
+    def new_states(self) -> list[Any]:
+        """Empty `StateCache`s, one for each layer."""
+        ...
+
+
+@runtime_checkable
+class LearnsByCounting(Protocol):
+    """Is counted from a text at once instead of learned in steps."""
+
+    def count(self, tokens: Ids, held_out: Ids, told: Callable[[int], None]) -> dict[str, Any]:
+        """Count the tokens, choose what is free by some that were held out, and say what was found."""
+        ...
+
+
+@runtime_checkable
+class EncodesText(Protocol):
+    """Gives a state for each token of a text."""
+
+    @property
+    def context(self) -> int | None: ...
+
+    def text_states(self, texts: Sequence[Ids]) -> list[Tensor]:
+        """(its length, D) for each text."""
+        ...
+
+
+@runtime_checkable
+class ClassifiesText(Protocol):
+    """Says of whole texts what they are."""
+
+    def text_logits(self, row: Any) -> Tensor:
+        """(N, classes): a logit for each class of each text in a `TextRow`, or the one number of a regression."""
+        ...
+
+
+@runtime_checkable
+class FillsMasks(Protocol):
+    """Says which token was hidden, from states of a text that was read in both directions."""
+
+    def masked_logits(self, hidden: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class Seq2SeqLM(Protocol):
+    """Writes one text from another."""
+
+    def encode(self, source: Tensor, keep: Tensor | None = None) -> Any: ...
+
+    def new_caches(self, capacity: int | None = None) -> Sequence[Cache]: ...
+
+    def states(self, target: Tensor, memory: Any, *, keep: Tensor | None = None, caches: Any = None) -> Tensor: ...
+
+    def logits(self, states: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class FillsSpans(Seq2SeqLM, Protocol):
+    """Writes what stood in the gaps of a text, each marked by a sentinel (Raffel et al. 2020)."""
+
+
+@runtime_checkable
+class EncodesImages(Protocol):
+    """Pixels in, a state for each place out, and one vector for the image."""
+
+    def pooled(self, states: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class ClassifiesImages(EncodesImages, Protocol):
+    """Says what an image shows."""
+
+    def class_logits(self, states: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class WordVectorTable(Protocol):
+    """Has a vector for each word."""
+
+    @property
+    def word_vectors(self) -> Tensor:
+        """(V, D): the vectors by which words are read."""
+        ...
+
+
+@runtime_checkable
+class TokenVectorTable(Protocol):
+    """Begins with a vector for each token, which may come from word vectors."""
+
+    @property
+    def token_vectors(self) -> Tensor:
+        """(V, D): what is added up at the input."""
+        ...
+
+
+@runtime_checkable
+class TagsTokens(Protocol):
+    """Says of each token which label it has, from states of a text that was read in both directions."""
+
+    def token_logits(self, hidden: Tensor) -> Tensor: ...
+
+
+Capability = type[Any]
+DOES: dict[Capability, str] = {  # a model has several: the first of these is what it is mostly for
+    WordVectorTable: "has a vector for each word, and reads no text",
+    Seq2SeqLM: "writes one text from another",
+    FillsSpans: "writes what is missing in a text",
+    ClassifiesImages: "looks at images",
+    EncodesImages: "looks at images",
+    ClassifiesText: "reads text and does not write",
+    TagsTokens: "reads text and does not write",
+    CausalLM: "goes on with a text",
+    FillsMasks: "reads text and does not write",
+    EncodesText: "reads text and does not write",
+}

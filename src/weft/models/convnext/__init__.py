@@ -1,0 +1,7 @@
+"""ConvNeXt: a convolutional network for images; how Hugging Face writes it down."""
+
+from weft.models.convnext.converters import ConvNextConverter
+from weft.models.convnext.model import ConvNeXt, ConvNeXtConfig
+from weft.models.convnext.timm import TimmConvNeXtConverter
+
+__all__ = ["ConvNeXt", "ConvNeXtConfig", "ConvNextConverter", "TimmConvNeXtConverter"]

@@ -1,0 +1,6 @@
+"""The Transformer of 2017: an encoder and a decoder; how Hugging Face writes Marian's translators down."""
+
+from weft.models.transformer.marian import MarianConverter
+from weft.models.transformer.model import Transformer, TransformerConfig
+
+__all__ = ["MarianConverter", "Transformer", "TransformerConfig"]

@@ -1,0 +1,1 @@
+"""What the attention of a run looks at, with words for rows and columns."""

@@ -1,0 +1,21 @@
+"""Examples of word vectors: frequent words and the nearest ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.tasks.run import Run
+
+WORDS = 10  # with their neighbours
+NEIGHBOURS = 6
+LETTERS = 4  # of a word that says something
+
+
+def neighbours_shown(run: Run) -> list[dict[str, Any]]:
+    """Of frequent words that say something, the nearest ones."""
+    words = [word for word in run.vectors.words.words if len(word) >= LETTERS][:WORDS]
+    return [
+        {"word": word, "neighbours": [(near.word, near.similarity) for near in run.similar(word, top=NEIGHBOURS)]}
+        for word in words
+    ]

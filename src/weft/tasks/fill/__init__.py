@@ -1,0 +1,1 @@
+"""The task `fill`: learn to fill in hidden words or spans."""

@@ -1,0 +1,30 @@
+"""Examples of what a model fills in: held-out sentences in which a word is missing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.tasks.run import Run
+
+SENTENCES = 6  # with a gap
+
+
+def gaps_shown(run: Run, data: Any) -> list[dict[str, Any]]:
+    """Held-out sentences in which the longest word is missing: what may stand there, and what does."""
+    if data is None:
+        return []
+    text = "".join(data.validation.pieces(stop=100_000))
+    lines = [line.strip() for line in re.split(r"(?<=[.!?])\s+|\n+", text) if 6 <= len(line.split()) <= 24]
+    lines = [line for line in lines if re.search(r"\w", line)]
+    chosen = lines[:: max(1, len(lines) // SENTENCES)][:SENTENCES]
+    asked = []
+    for line in chosen:
+        words = re.findall(r"\w+", line)
+        word = max(words, key=len)
+        asked.append((re.sub(rf"\b{re.escape(word)}\b", "[MASK]", line, count=1), word))
+    found = run.fill([line for line, _ in asked]) if asked else []
+    return [
+        {**one.to_dict(), "really": word} for one, (_, word) in zip(found, asked, strict=True) if len(one.gaps) == 1
+    ]

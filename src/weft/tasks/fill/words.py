@@ -1,0 +1,50 @@
+"""What is said about learning to fill gaps in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from weft.tasks.words import Plan, Use, Words, held_out_loss, text_data
+
+FURTHER = "weft train classify FILE.csv --from {path}"
+
+
+class FillWords(Words):
+    """Of a model that fills gaps in, or one that only reads."""
+
+    does = "fills gaps in a text"
+    uses: ClassVar[Mapping[str, Use]] = {
+        **dict.fromkeys(
+            ("FillsMasks", "FillsSpans"),
+            Use(
+                "fill",
+                'weft fill {path} "The [MASK] of the day"',
+                "A model that fills gaps in text",
+                "fill-mask",
+                FURTHER,
+            ),
+        ),
+        "EncodesText": Use(
+            "read", 'weft embed {path} "a text of yours"', "A model that reads text", more=FURTHER, trained=False
+        ),
+    }
+    unit, read, speed = "nats", "questions answered", "answers"
+    matter = ("masked_accuracy", "spans_accuracy", "loss")
+
+    def data(self, plan: Plan) -> str:
+        return f"{text_data(plan)}\nAsking for: {', '.join(plan['tasks'])}."
+
+    def result(self, best: float, metrics: dict[str, Any]) -> str:
+        right = [
+            f"{name.removesuffix('_accuracy')} {n:.1%} right" for name, n in metrics.items() if "_accuracy" in name
+        ]
+        return f"{held_out_loss(best, self.unit, metrics)} ({', '.join(right).replace('_', ' ')})"
+
+    def measured(self, metrics: dict[str, Any]) -> Iterator[str]:
+        told = ", ".join(
+            f"{name.removesuffix('_accuracy')} {value:.1%} right"
+            for name, value in metrics.items()
+            if name.endswith("_accuracy")
+        )
+        yield f"{metrics['loss']:.4f} nats, {told} ({metrics['measured_on']})"

@@ -1,0 +1,56 @@
+"""Examples of what a model writes: after nothing, and after beginnings of texts that were held out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import WeftError
+from weft.tasks.examples import inside
+
+if TYPE_CHECKING:
+    from weft.tasks.run import Run
+
+TOKENS = 80  # that are written
+PROMPT = 8  # words of a held-out text that are given
+BEGINNINGS = 2
+SAMPLE_WORDS, SAMPLE_TOKENS = 6, 60  # given and written where models are compared
+
+
+def texts_shown(run: Run, data: Callable[[], Any]) -> dict[str, Any]:
+    """With what really follows in the held-out text."""
+    try:
+        found = _texts(run, data())
+    except WeftError:  # its text is gone; it writes from nothing then
+        found = _texts(run, None)
+    asked = [{"text": one["prompt"] + (one["really"] or one["text"])} for one in found]
+    return {"kind": "texts", "examples": found, "inside": inside(asked[::-1], "text")}
+
+
+def continued(run: Run) -> dict[str, str]:
+    """The first whole words of the held-out text, as they stand there, and what the run writes after them."""
+    text = "".join(run.source().validation.pieces(stop=400))
+    words = re.match(rf"\S*\s+((?:\S+\s+){{0,{SAMPLE_WORDS - 1}}}\S+)", text)  # the very first may be cut
+    prompt = words[1] if words else text
+    return {"prompt": prompt, "text": run.samples(prompt, max_tokens=SAMPLE_TOKENS, seed=0)[0].text}
+
+
+def _texts(run: Run, data: Any) -> list[dict[str, Any]]:
+    """What it writes after nothing, and after beginnings of the held-out text; there, what really follows."""
+    held_out = "" if data is None else "".join(data.validation.pieces(stop=20_000))
+    asked = [("", ""), *_beginnings(held_out)]
+    samples = run.samples([prompt for prompt, _ in asked], max_tokens=TOKENS, seed=0)
+    return [
+        {"prompt": prompt, "text": sample.text, "really": really}
+        for (prompt, really), sample in zip(asked, samples, strict=True)
+    ]
+
+
+def _beginnings(text: str) -> Iterator[tuple[str, str]]:
+    """Whole words from two places of a text, and what follows them there."""
+    for number in range(BEGINNINGS):
+        part = text[number * len(text) // BEGINNINGS :]
+        found = re.match(rf"\S*\s+((?:\S+\s+){{{PROMPT - 1}}}\S+)(.{{0,400}})", part, re.DOTALL)
+        if found:
+            yield found[1], found[2]

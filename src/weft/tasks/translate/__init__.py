@@ -1,0 +1,1 @@
+"""The task `translate`: learn to write one text from another."""

@@ -1,0 +1,51 @@
+"""Mistakes that the tests of this folder must find: what is broken, where, the line as it is and with the mistake."""
+
+from mutate import Mutant
+
+COMPARE = ["tests/compare/test_compare.py"]
+COMPARED = ["tests/compare/test_page.py", "tests/compare/test_variants.py"]
+
+MUTANTS = [
+    Mutant(
+        "seeing: sizes are planned anew for each",
+        "compare/planning.py",
+        old="_with(request.recipe, self.shared | (known or {}))",
+        new="_with(request.recipe, self.shared)",
+        tests=COMPARE,
+    ),
+    Mutant(
+        "seeing: each has a tokenizer of its own",
+        "compare/planning.py",
+        old="if config.tokenizer is not None and not any(",
+        new="if False and not any(",
+        tests=COMPARE,
+    ),
+    Mutant(
+        "seeing: other data are compared",
+        "compare/child.py",
+        old='if run.read_config()["data"]["fingerprint"] != order.fingerprint:',
+        new="if False:",
+        tests=COMPARE,
+    ),
+    Mutant(
+        "seeing: a finished run is trained again",
+        "compare/session.py",
+        old='return bool(order.reason) or read_outcome(self.folder(order)).get("done") is True',
+        new="return bool(order.reason)",
+        tests=COMPARE,
+    ),
+    Mutant(
+        "seeing: the worst is best",
+        "compare/rows.py",
+        old="sign = -1 if METRICS[metric] else 1",
+        new="sign = 1",
+        tests=COMPARED,
+    ),
+    Mutant(
+        "seeing: two variants share a folder",
+        "compare/variants.py",
+        old="while name.casefold() in taken:",
+        new="while name in taken:",
+        tests=COMPARED,
+    ),
+]

@@ -1,0 +1,153 @@
+"""Plugins: kinds from a file or a package are found by every verb, and a run says which plugin it needs."""
+
+import json
+import logging
+import os
+import shutil
+import sys
+
+import pytest
+
+from training_setup import here, weft
+from weft import plugins
+from weft.blocks import AttentionConfig
+from weft.errors import ConfigError, DataError
+
+FIRST_KEYS = """
+from weft.blocks.attention import SoftmaxConfig
+
+class FirstKeysConfig(SoftmaxConfig, kind="first-keys"):
+    \"\"\"Softmax attention under a name of its own.\"\"\"
+"""
+TEXT = "The cat sat on the mat, and the dog sat on the log. " * 60
+SMALL = [
+    "--steps",
+    "2",
+    "--threads",
+    "1",
+    "--tokenizer",
+    "characters",
+    "--set",
+    "model.width=16",
+    "--set",
+    "model.depth=1",
+]
+SMALL += ["--set", "model.attention.heads=2", "--set", "model.max_length=16", "--set", "training.batch=2"]
+KIND = ["--set", "model.attention.kind=first-keys"]
+
+
+@pytest.fixture
+def forget():
+    """Plugins of a test are gone after it."""
+    yield
+    for name in [name for name in sys.modules if name.startswith(plugins.MODULES)]:
+        del sys.modules[name]
+    plugins.LOADED.clear()
+    os.environ.pop(plugins.VARIABLE, None)
+    AttentionConfig.registry.pop("first-keys", None)
+
+
+@pytest.fixture
+def desk(tmp_path, forget):
+    (tmp_path / "first_keys.py").write_text(FIRST_KEYS)
+    (tmp_path / "book.txt").write_text(TEXT)
+    return tmp_path
+
+
+def test_a_run_of_a_plugin_needs_it_ever_after(desk):
+    """In processes of their own: trained, used, refused without, resumed."""
+    words = ["train", "book.txt", "--out", "run", *SMALL, *KIND]
+    refused = weft(*words, cwd=desk, check=False)
+    assert refused.returncode == 2 and "unknown attention kind 'first-keys'" in refused.stderr
+    weft("--plugin", "first_keys.py", *words, cwd=desk)
+    recorded = json.loads((desk / "run" / "config.json").read_text())["plugins"]
+    assert [(one["name"], one["file"], len(one["sha256"])) for one in recorded] == [("first_keys", "first_keys.py", 64)]
+    for verb in (
+        ["generate", "run", "The"],
+        ["evaluate", "run"],
+        ["inspect", "run"],
+        ["resume", "run", "--steps", "1"],
+    ):
+        without = weft(*verb, cwd=desk, check=False)
+        assert without.returncode == 1 and "needs the plugin first_keys.py" in without.stderr, verb
+        assert "add  --plugin first_keys.py" in without.stderr
+        weft(*verb, "--plugin=first_keys.py", cwd=desk)
+
+
+def test_a_run_without_kinds_of_a_plugin_names_none(desk):
+    here("train", "book.txt", "--out", "run", *SMALL, "--plugin", "first_keys.py", cwd=desk)
+    assert "plugins" not in json.loads((desk / "run" / "config.json").read_text())
+
+
+def test_processes_that_are_started_load_the_same_files(desk):
+    plugins.load_plugin(desk / "first_keys.py")
+    assert os.environ[plugins.VARIABLE] == str((desk / "first_keys.py").resolve())
+    told = weft("train", "book.txt", "--out", "run", *SMALL, *KIND, cwd=desk)
+    assert told.returncode == 0
+
+
+def test_a_plugin_that_changed_is_told(desk, caplog):
+    plugins.load_plugin(desk / "first_keys.py")
+    recorded = plugins.plugins_of({"model": {"attention": [{"kind": "first-keys"}]}})
+    plugins.check_plugins(recorded, "run")
+    with caplog.at_level(logging.WARNING):
+        plugins.check_plugins([recorded[0] | {"sha256": "0" * 64}], "run")
+    assert "first_keys.py has changed since run was written" in caplog.text
+    assert plugins.plugins_of({"model": {"attention": {"kind": "softmax"}}}) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1 / 0", "fails when it is imported: ZeroDivisionError"),
+        ("import no_such_library", "fails when it is imported: ModuleNotFoundError"),
+        (FIRST_KEYS + "    heads: int = 0 +", "fails when it is imported: SyntaxError"),
+    ],
+)
+def test_a_plugin_that_fails_says_why(desk, content, message):
+    (desk / "bad.py").write_text(content)
+    told = here("tokens", "a text", "--plugin", "bad.py", cwd=desk, check=False)
+    assert told.returncode == 2 and message in told.stderr and len(told.stderr.splitlines()) <= 3
+    assert "bad" not in plugins.LOADED
+
+
+def test_what_is_no_plugin_is_refused(desk):
+    for path in ("missing.py", "book.txt", "."):
+        with pytest.raises(ConfigError, match="expected a Python file"):
+            plugins.load_plugin(desk / path)
+    plugins.load_plugin(desk / "first_keys.py")
+    (desk / "other").mkdir()
+    shutil.copy(desk / "first_keys.py", desk / "other")
+    with pytest.raises(ConfigError, match="two plugins are called first_keys"):
+        plugins.load_plugin(desk / "other" / "first_keys.py")
+
+
+@pytest.mark.parametrize("recorded", ["x", [1], [{"file": "x.py"}], {"name": "x"}])
+def test_a_damaged_list_is_refused(recorded):
+    with pytest.raises(DataError, match="expected a list of plugins"):
+        plugins.check_plugins(recorded, "run")
+
+
+def test_no_code_of_a_run_is_run(desk):
+    """What stands in a run directory names a plugin; it is never imported from there."""
+    weft("--plugin", "first_keys.py", "train", "book.txt", "--out", "run", *SMALL, *KIND, cwd=desk)
+    (desk / "run" / "first_keys.py").write_text("raise SystemExit('code of a run was run')")
+    told = weft("inspect", "run", cwd=desk, check=False)
+    assert told.returncode == 1 and "needs the plugin" in told.stderr
+
+
+def test_installed_packages_are_found(desk, monkeypatch, caplog):
+    """A real package with an entry point, as pip installs it."""
+    site = desk / "site"
+    info = site / "weft_first_keys-1.2.dist-info"
+    info.mkdir(parents=True)
+    (site / "installed_keys.py").write_text(FIRST_KEYS)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: weft-first-keys\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[weft.plugins]\nkeys = installed_keys\nbroken = no_such_module\n")
+    monkeypatch.syspath_prepend(str(site))
+    with caplog.at_level(logging.WARNING):
+        plugins.load_installed()
+    assert plugins.LOADED["keys"].version == "1.2" and "first-keys" in AttentionConfig.registry
+    assert "the plugin broken fails" in caplog.text
+    assert plugins.plugins_of({"kind": "first-keys"})[0]["name"] == "keys"
+    sys.modules.pop("installed_keys")
