@@ -229,6 +229,26 @@ def test_the_map_lies_over_the_image(browser, name):
     assert np.corrcoef(found, row)[0, 1] > 0.99  # the warmer, the more weight, and each at its place
 
 
+def test_the_image_stays_under_every_map(browser):
+    view = views.stages()
+    width = view.image.shape[1]
+    view.image[:] = 0
+    view.image[:, width // 2 :] = 255
+    opened(browser, view)
+    halves = """
+      const canvas = ROOT.querySelector('.frame canvas'), pen = canvas.getContext('2d');
+      const mean = (left) => {
+        const { data } = pen.getImageData(left, 0, canvas.width / 2, canvas.height);
+        return data.reduce((sum, value, n) => sum + (n % 4 === 2 ? value : 0), 0) / (data.length / 4);
+      };
+      return [mean(0), mean(canvas.width / 2)];
+    """.replace("ROOT", ROOT)
+    for head in (0, 1):
+        browser.run(f"{ROOT}.querySelectorAll('.overview button')[{head}].click()")
+        dark, bright = browser.run(halves)
+        assert bright - dark > 60, (head, dark, bright)
+
+
 def test_layers_of_different_sizes(browser):
     opened(browser, views.stages())
     browser.run(f"{ROOT}.querySelectorAll('.overview button')[4].click()")

@@ -76,7 +76,7 @@ class Attention {
     this.map = map;
     this.hover = null;
     if (!same) this.settle();
-    this.image = null;
+    this.matrixCells = null;
     this.controls();
     this.lists(same);
     this.update();
@@ -312,9 +312,9 @@ class Attention {
     this.cells = null;
     if (state.draw === "lines") drawLines(this.canvas, width, map, shade, at, colours);
     else if (state.draw === "matrix") {
-      this.image ??= tinted(document.createElement("canvas"), map.columns, map.rows, colours.accent, (cell) =>
+      this.matrixCells ??= tinted(document.createElement("canvas"), map.columns, map.rows, colours.accent, (cell) =>
         Math.round(255 * shade(Math.floor(cell / map.columns), cell % map.columns)));
-      this.cells = drawMatrix(this.canvas, width, map, this.image, at, colours);
+      this.cells = drawMatrix(this.canvas, width, map, this.matrixCells, at, colours);
     } else {
       const other = at.side === "asking" ? map.answering : map.asking;
       const grid = other.grid ? other : map[at.side];
@@ -370,7 +370,7 @@ class Attention {
     await this.choose({});
     new ResizeObserver(() => this.draw()).observe(this.app);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      this.colours = this.image = null;
+      this.colours = this.matrixCells = null;
       this.overview.paint();
       this.update();
     });

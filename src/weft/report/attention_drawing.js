@@ -147,9 +147,9 @@ const drawImage = (canvas, width, image, grid, opacity, chosen, { ground, heat }
   pen.fillRect(0, 0, wide, high);
   const first = firstPlace(grid);
   const [cellWide, cellHigh] = [wide / columns, high / rows];
-  const image = tinted(document.createElement("canvas"), columns, rows, heat, (n) => Math.round(210 * opacity(first + n)));
+  const shades = tinted(document.createElement("canvas"), columns, rows, heat, (n) => Math.round(210 * opacity(first + n)));
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(image, 0, 0, wide, high);
+  pen.drawImage(shades, 0, 0, wide, high);
   if (chosen !== null && chosen >= first) {
     const [row, column] = [Math.floor((chosen - first) / columns), (chosen - first) % columns];
     for (const [style, thick] of [["#000", 4], ["#fff", 2]]) {
