@@ -184,8 +184,9 @@ def test_a_classifier(tmp_path):
         ("translator", ("BLEU", "What each word looked at", "words of a target", "By the length of the source")),
     ],
 )
-def test_every_task_has_its_page(desk, kind, words):
+def test_every_task_has_its_page(desk, kind, words, monkeypatch):
     run = desk.run(kind)
+    monkeypatch.chdir(desk.path)  # the data of the run are named from there
     training.made_report(run)  # the run may be from a test that got an empty page
     page = page_of(run)
     for word in words:
