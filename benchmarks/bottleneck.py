@@ -85,8 +85,8 @@ def main() -> None:
         print(f"{part}: {len(texts)} pairs of up to {given.most} joined", file=sys.stderr)
     length = {"minutes": given.minutes} if given.steps is None else {"steps": given.steps}
     result = weft.compare(
-        "translate",
         str(out / "train.tsv"),
+        task="translate",
         models=MODELS,
         validation=str(out / "validation.tsv"),
         test=str(out / "test.tsv"),

@@ -8,10 +8,13 @@ import sys
 
 import pytest
 
+from plugin_setup import registries_as_they_were
 from training_setup import here, weft
 from weft import plugins
 from weft.blocks import AttentionConfig
 from weft.errors import ConfigError, DataError
+from weft.tasks.names import task_names
+from weft.tasks.task import find_task
 
 FIRST_KEYS = """
 from weft.blocks.attention import SoftmaxConfig
@@ -151,3 +154,17 @@ def test_installed_packages_are_found(desk, monkeypatch, caplog):
     assert "the plugin broken fails" in caplog.text
     assert plugins.plugins_of({"kind": "first-keys"})[0]["name"] == "keys"
     sys.modules.pop("installed_keys")
+
+
+def test_a_task_of_a_plugin_is_found_by_its_name(desk):
+    """It is registered by being defined, gone with its registry, and a run of it names the plugin."""
+    body = "from weft.tasks.generate.task import Generate\n\nclass Retell(Generate):\n    name = 'retell'\n"
+    (desk / "retell.py").write_text(body)
+    with registries_as_they_were():
+        plugins.load_plugin(desk / "retell.py")
+        assert task_names()[-1] == "retell" and type(find_task("retell")).__name__ == "Retell"
+        assert plugins.plugins_of({"task": "retell"})[0]["name"] == "retell"
+        (desk / "again.py").write_text(body)
+        with pytest.raises(ConfigError, match="two tasks are called retell"):
+            plugins.load_plugin(desk / "again.py")
+    assert "retell" not in task_names()

@@ -18,7 +18,7 @@ MODULES = [
     "weft.data",
     "weft.models",
     "weft.objectives",
-    "weft.compare",
+    "weft.comparison",
     "weft.checkpoints",
     "weft.cost",
     "weft.training",

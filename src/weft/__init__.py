@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weft.blocks.attention import AttentionConfig as AttentionConfig
     from weft.blocks.attention import Mask as Mask
     from weft.blocks.attention import attention as attention
+    from weft.comparison.comparing import compare as compare
     from weft.errors import WeftError as WeftError
     from weft.tasks import Run as Run
 
@@ -27,17 +28,18 @@ _HOME = {
     "WeftError": "weft.errors",
     "attention": "weft.blocks.attention",
     "capture": "weft.analysis.capturing",
+    "compare": "weft.comparison",
     "load": "weft.api",
     "train": "weft.api",
 }
 
-__all__ = ["AttentionConfig", "Mask", "Run", "WeftError", "attention", "capture", "load", "train"]
+__all__ = ["AttentionConfig", "Mask", "Run", "WeftError", "attention", "capture", "compare", "load", "train"]
 
 
 _PACKAGES = (
     "analysis",
     "blocks",
-    "compare",
+    "comparison",
     "config",
     "data",
     "errors",
@@ -56,7 +58,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"weft.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
-    if name in ("load", "train"):  # they meet kinds that installed packages may have registered
+    if name in ("compare", "load", "train"):  # they meet kinds that installed packages may have registered
         import_module("weft.plugins").load_installed()
     return getattr(import_module(_HOME[name]), name)
 

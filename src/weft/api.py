@@ -11,24 +11,24 @@ from typing import Any
 from weft.checkpoints.status import run_status
 from weft.exchange.transfer import export_run
 from weft.report import write_report
+from weft.report.training import made_report
 from weft.tasks import Run
+from weft.tasks import load as open_run
 from weft.tasks import train as train_without_report
 
 
-class LoadedRun(Run):
-    """A run as `weft.load` and `weft.train` give it: it can be used, and written as other programs read it."""
-
-    def export(self, folder: str | Path, to: str | None = None) -> dict[str, Any]:
-        """Write it as a folder that Hugging Face's transformers opens; gives the certificate that it is the same.
-
-        n-grams become an ARPA file, and vectors of words a file of word2vec; `to` asks for a format by name.
-        """
-        return export_run(self.directory.path, folder, to=to)
+def _export(path: Path, folder: str | Path, to: str | None) -> dict[str, Any]:
+    return export_run(path, folder, to=to)
 
 
-def load(path: str | Path) -> LoadedRun:
-    """Open a run directory or a Hugging Face folder; which one it is, its config.json says."""
-    return LoadedRun(path)
+Run.reporter, Run.exporter = staticmethod(made_report), staticmethod(_export)
+
+
+def load(path: str | Path) -> Run:
+    """Open a run directory or a Hugging Face folder as what its task makes of it: a `TextGenerator`,
+    a `TextClassifier`, an `ImageClassifier`, a `Translator`, a `MaskFiller`, a `Tagger`, a `TextEncoder`
+    or `WordVectors`."""
+    return open_run(path)
 
 
 @functools.wraps(train_without_report)
@@ -39,10 +39,10 @@ def train(
     config: str | Path | None = None,
     set: dict[str, Any] | None = None,
     **options: Any,
-) -> LoadedRun:
+) -> Run:
     run = train_without_report(task, data, config=config, set=set, **options)
     finished = run_status(run.directory.path).state == "finished"
     if finished and os.environ.get("RANK", "0") == "0":  # under torchrun, the first process writes for all
         with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait for it still has the run
             write_report(run.directory.path)
-    return LoadedRun(run.directory.path)
+    return open_run(run.directory.path)

@@ -111,7 +111,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for name, hint in _hints(type(self)).items():
-            object.__setattr__(self, name, _fit(getattr(self, name), hint, name))
+            object.__setattr__(self, name, fit(getattr(self, name), hint, name))
         self.check()
 
     def check(self) -> None:
@@ -177,10 +177,10 @@ class Config:
             if name not in hints:
                 raise _unknown(name, hints)
         for name, value in here.items():
-            values[name] = _fit(_parse(value, hints[name]) if isinstance(value, str) else value, hints[name], name)
+            values[name] = fit(_parse(value, hints[name]) if isinstance(value, str) else value, hints[name], name)
         for name, deeper in below.items():
             if values[name] is None and "kind" in deeper:
-                values[name] = _fit(deeper["kind"], hints[name], name)
+                values[name] = fit(deeper["kind"], hints[name], name)
             if not isinstance(values[name], Config):
                 raise ConfigError(f"{name}.{next(iter(deeper))}: {name!r} has no fields of its own")
             values[name] = within(name, functools.partial(values[name].override, deeper))
@@ -279,12 +279,12 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _fit(value: Any, hint: Any, name: str) -> Any:
+def fit(value: Any, hint: Any, name: str) -> Any:
     """The value as its type hint wants it (an int for a float, a dict for a config), or an error."""
     origin = get_origin(hint)
     if origin is Annotated:
         inner, bounds = get_args(hint)
-        value = _fit(value, inner, name)
+        value = fit(value, inner, name)
         if not bounds.holds(value):
             raise ConfigError(f"{name} = {value!r}", expected=f"a number {bounds}")
         return value
@@ -302,7 +302,7 @@ def _fit(value: Any, hint: Any, name: str) -> Any:
         items = items[:1] * len(value) if items[-1] is ... else items
         if len(value) != len(items):
             raise ConfigError(f"{name} = {value!r}", expected=f"a list of {len(items)}")
-        return tuple(_fit(v, item, f"{name}[{i}]") for i, (v, item) in enumerate(zip(value, items, strict=True)))
+        return tuple(fit(v, item, f"{name}[{i}]") for i, (v, item) in enumerate(zip(value, items, strict=True)))
     if isinstance(hint, type) and issubclass(hint, Choice) and isinstance(value, (str, Mapping, list, tuple)):
         return within(name, lambda: hint.from_config(value))
     if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
@@ -317,7 +317,7 @@ def _fit(value: Any, hint: Any, name: str) -> Any:
 def _fitted(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     """Values from a file as the fields want them, such as tuples for lists; what is unknown is left to be refused."""
     hints = _hints(cls)
-    return {name: _fit(value, hints[name], name) if name in hints else value for name, value in data.items()}
+    return {name: fit(value, hints[name], name) if name in hints else value for name, value in data.items()}
 
 
 _TYPE_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -330,7 +330,7 @@ def _fit_union(value: Any, options: tuple[Any, ...], name: str) -> Any:
     for option in options:
         if option is not type(None):
             try:
-                return _fit(value, option, name)
+                return fit(value, option, name)
             except ConfigError as error:
                 errors.append(error)
     if len(errors) == 1:
@@ -340,7 +340,7 @@ def _fit_union(value: Any, options: tuple[Any, ...], name: str) -> Any:
 
 
 def _parse(text: str, hint: Any) -> Any:
-    """Text from the command line as a value that `_fit` can judge; lists and tables may be spelled as in TOML."""
+    """Text from the command line as a value that `fit` can judge; lists and tables may be spelled as in TOML."""
     origin = get_origin(hint)
     if text.startswith(("[", "{")):
         try:
@@ -378,7 +378,7 @@ def _parse_union(text: str, options: tuple[Any, ...]) -> Any:
     readings = [(_parse(text, option), option) for option in options if option is not type(None)]
     for value, option in readings:
         try:
-            _fit(value, option, "")
+            fit(value, option, "")
         except ConfigError:
             continue
         return value

@@ -34,6 +34,10 @@ class UnsupportedError(WeftError, ValueError):
     """A part was asked for something that it cannot honour, and refuses instead of ignoring it."""
 
 
+class MissingMethodError(UnsupportedError, AttributeError):
+    """A run was asked for what it cannot do."""
+
+
 class WeightsError(WeftError, ValueError):
     """Tensors that do not match the model: missing, left over, or of another shape."""
 

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from training_setup import here, text, train_words
 from weft.cli.main import app
-from weft.compare import page as compare_page
-from weft.compare.comparison import Comparison
+from weft.comparison import page as compare_page
+from weft.comparison.result import Comparison
 from weft.theory import check, claims
 from weft.theory.claim import Finding
 from weft.theory.page import page as theory_page

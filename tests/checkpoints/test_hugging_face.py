@@ -381,7 +381,7 @@ def test_an_imported_run_says_what_it_cannot(folder, tmp_path):
 def test_a_run_shows_itself(folder, tmp_path):
     import_model(folder, tmp_path / "run")
     run = weft.load(tmp_path / "run")
-    assert repr(run).startswith(f"Run({str(tmp_path / 'run')!r}: ")
+    assert repr(run).startswith(f"TextGenerator({tmp_path / 'run'}, gpt, 2 layers of width 8")
     shown = run._repr_html_()
     assert "<td>gpt, 2 layers of width 8</td>" in shown and "257" in shown and str(folder) in shown
     change(tmp_path / "run" / "config.json", origin={"converter": "gpt2", "source": "<script>alert(1)</script>"})

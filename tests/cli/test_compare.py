@@ -11,8 +11,8 @@ from compare_setup import TOO_FAST, words
 from training_setup import here, text
 from weft.cli.compare import show
 from weft.cli.progress import Reporter
-from weft.compare import session
-from weft.compare.comparison import Comparison
+from weft.comparison import session
+from weft.comparison.result import Comparison
 
 VARY = ("--vary", "model.attention.kind=softmax,hard")
 

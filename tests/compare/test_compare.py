@@ -8,15 +8,15 @@ import signal
 import pytest
 
 import weft
-from compare_setup import CHANGES, TOO_FAST, asked, config, here, run
+from compare_setup import CHANGES, KINDS, TOO_FAST, asked, config, here, run
 from image_setup import write_folder
 from table_setup import PAIR_SIZES, write_pairs_table, write_reviews
 from training_setup import digest, text
-from weft.compare import session
-from weft.compare.charts import curves_of
-from weft.compare.page import page
-from weft.compare.planning import make_plan
-from weft.compare.session import Session
+from weft.comparison import session
+from weft.comparison.charts import curves_of
+from weft.comparison.page import page
+from weft.comparison.planning import make_plan
+from weft.comparison.session import Session
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.tasks import planning
 from weft.tasks.request import make_request
@@ -242,9 +242,9 @@ def test_one_that_was_trained_further_says_so(folder):
 
 
 def test_from_python(folder):
-    result = weft.compare.compare(
-        "generate",
+    result = weft.compare(
         "book.txt",
+        task="generate",
         vary={"model.width": (16, 32)},
         set={key: value for key, value in CHANGES.items() if key != "model.width"},
         tokenizer="characters",
@@ -256,10 +256,40 @@ def test_from_python(folder):
     assert result.rows[1]["parameters"] > result.rows[0]["parameters"]
     assert (folder / "p" / "compare.html").exists() and (folder / "p" / "compare.png").exists()
     assert "width-32" in result._repr_html_() and "width-16" in repr(result)
-    assert repr(weft.compare(resume="p")) == repr(result)  # the package is the verb
-    for wrong in ({"resume": "p", "steps": 3}, {"data": "book.txt", "model": "gpt"}, {"data": "book.txt", "step": 3}):
-        with pytest.raises(ConfigError):
-            weft.compare.compare(**wrong)
+    assert repr(weft.compare(resume="p")) == repr(result)
+    with pytest.raises(ConfigError, match="resume alone"):
+        weft.compare(resume="p", steps=3)
+    for unknown in ({"model": "gpt"}, {"step": 3}):
+        with pytest.raises(TypeError):
+            weft.compare("book.txt", **unknown)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"data": 3}, "data = 3\nexpected a path"),
+        ({"validation": 0.1}, "validation = 0.1\nexpected a path"),
+        ({"models": 3}, "models = 3\nexpected a list of names"),
+        ({"models": ["gpt", 3]}, "expected a list of names"),
+        ({"vary": ["model.width"]}, "expected settings by name"),
+        ({"vary": {"model.width": 64}}, "model.width: 64\nexpected a list of values"),
+        ({"set": "model.width=3"}, "expected settings by name"),
+        ({"minutes": "five"}, "minutes = 'five'\nexpected a number"),
+        ({"steps": 2.5}, "steps = 2.5\nexpected a whole number"),
+        ({"steps": True}, "steps = True\nexpected a whole number"),
+        ({"seed": "0"}, "seed = '0'\nexpected a whole number"),
+        ({"text": 3}, "text = 3\nexpected text"),
+        ({"out": 3}, "out = 3"),
+        ({"watch": 3}, "watch = 3\nexpected true or false"),
+        ({"resume": 3}, "resume = 3"),
+    ],
+    ids=str,
+)
+def test_wrong_types_are_refused(folder, wrong, told):
+    before = sorted(folder.iterdir())
+    with pytest.raises(weft.WeftError) as error:
+        weft.compare(**{"data": "book.txt", "vary": KINDS} | wrong)
+    assert told in str(error.value) and sorted(folder.iterdir()) == before
 
 
 def test_families_that_look_at_charts(folder):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from weft.compare import charts
-from weft.compare.columns import amount
-from weft.compare.comparison import Comparison
-from weft.compare.figure import write_chart
-from weft.compare.page import page
-from weft.compare.rows import best_of, curve_of, deciding_metric
-from weft.compare.session import Session
-from weft.compare.trials import Plan
+from weft.comparison import charts
+from weft.comparison.columns import amount
+from weft.comparison.figure import write_chart
+from weft.comparison.page import page
+from weft.comparison.result import Comparison
+from weft.comparison.rows import best_of, curve_of, deciding_metric
+from weft.comparison.session import Session
+from weft.comparison.trials import Plan
 
 NASTY = 'a<i>&"b'
 

@@ -13,9 +13,9 @@ import pytest
 from compare_setup import CHANGES, asked, run, words
 from training_setup import digest
 from weft.checkpoints.status import is_locked, run_status
-from weft.compare import child, memory, process
-from weft.compare.session import Session
-from weft.compare.trials import Trial
+from weft.comparison import child, memory, process
+from weft.comparison.session import Session
+from weft.comparison.trials import Trial
 
 pytestmark = pytest.mark.usefixtures("folder")
 LONG = {"steps": 100_000}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.compare.variants import make_variants, parse_values, parse_vary
+from weft.comparison.variants import make_variants, parse_values, parse_vary
 from weft.errors import ConfigError
 
 

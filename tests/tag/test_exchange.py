@@ -9,7 +9,7 @@ import weft
 from weft.errors import WeftError
 from weft.exchange.probes import ReadingProbe
 from weft.exchange.transfer import export_run, import_model
-from weft.tasks.tag.tagger import Tagger
+from weft.tasks.tag.tagger import WordTagger
 
 transformers = pytest.importorskip("transformers", reason="transformers is a peer; `make setup` installs it")
 transformers.logging.set_verbosity_error()
@@ -68,7 +68,7 @@ def test_the_certificate_looks_at_the_labels(folder, tmp_path, monkeypatch):
 
 def test_words_get_the_tags_that_transformers_gives_them(folder, tmp_path):
     run = weft.load(folder)
-    tagger = Tagger(run.model, run.tokenizer, run.model_config.head.labels)
+    tagger = WordTagger(run.model, run.tokenizer, run.model_config.head.labels)
     theirs = transformers.AutoModelForTokenClassification.from_pretrained(folder).eval()
     cutter = transformers.AutoTokenizer.from_pretrained(folder)
     for words in (["Ada", "saw", "the", "sea", "."], ["x"], ["Unbelievable", "zebras", "…", "ran"]):

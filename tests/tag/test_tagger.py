@@ -13,7 +13,7 @@ from weft.tasks.tag.alignment import encode_labels, encode_words
 from weft.tasks.tag.baseline import MostFrequentTag
 from weft.tasks.tag.demo import demo_sentences
 from weft.tasks.tag.metrics import tag_scores
-from weft.tasks.tag.tagger import Tagger
+from weft.tasks.tag.tagger import WordTagger
 from weft.text import WordPieceConfig
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
@@ -51,7 +51,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def tagger(tokenizer):
-    return Tagger(Lookup(tokenizer, LABELS, LOOKUP), tokenizer, LABELS)
+    return WordTagger(Lookup(tokenizer, LABELS, LOOKUP), tokenizer, LABELS)
 
 
 def test_a_text_has_words_and_spans(tagger):
@@ -103,7 +103,7 @@ def test_many_texts_are_the_same_as_each_alone(tokenizer):
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.3 * torch.randn_like(p))
-    tagger = Tagger(model, tokenizer, LABELS)
+    tagger = WordTagger(model, tokenizer, LABELS)
     texts = [" ".join(words) for words in demo_sentences("test").words[:40]] + ["word " * 100]
     together = tagger.tag(texts)
     assert len({tag for each in together for tag in each.tags}) > 2  # they say something
@@ -117,19 +117,19 @@ def test_many_texts_are_the_same_as_each_alone(tokenizer):
 def test_labels_of_strangers(tokenizer):
     bioes = ("O", "S-PER", "B-LOC", "E-LOC")
     tags = {"ada": "S-PER", "new": "B-LOC", "york": "E-LOC", "london": "E-LOC"}
-    tagger = Tagger(Lookup(tokenizer, bioes, tags), tokenizer, bioes)
+    tagger = WordTagger(Lookup(tokenizer, bioes, tags), tokenizer, bioes)
     found = tagger.tag("Ada Ada lived in New York and London")
     assert [span.text for span in found.spans] == ["Ada", "Ada", "New York", "London"]
-    assert repr(tagger) == "Tagger(Lookup, entities: LOC, PER, max_length=16)"
-    plain = Tagger(Lookup(tokenizer, ("O", "NN"), {"london": "NN"}), tokenizer, ("X", "NN"), max_length=8)
+    assert repr(tagger) == "WordTagger(Lookup, entities: LOC, PER, max_length=16)"
+    plain = WordTagger(Lookup(tokenizer, ("O", "NN"), {"london": "NN"}), tokenizer, ("X", "NN"), max_length=8)
     assert plain.tag("in London").tags == ["X", "NN"] and plain.tag("in London").spans == []
-    assert repr(plain) == "Tagger(Lookup, 2 plain tags, max_length=8)"
+    assert repr(plain) == "WordTagger(Lookup, 2 plain tags, max_length=8)"
     assert repr(plain.tag("London")) == "TaggedText(1 words; no entities)"
 
 
 def test_what_cannot_tag_is_refused(tagger, tokenizer):
     with pytest.raises(UnsupportedError, match="Linear does not tag words"):
-        Tagger(nn.Linear(2, 2), tokenizer, LABELS)
+        WordTagger(nn.Linear(2, 2), tokenizer, LABELS)
     with pytest.raises(DataError, match=r"a list to tag\nexpected .*tag_words"):
         tagger.tag([["Ada", "lived"]])
     with pytest.raises(DataError, match="for a text, tag"):
@@ -138,7 +138,7 @@ def test_what_cannot_tag_is_refused(tagger, tokenizer):
         with pytest.raises(DataError, match="empty or no text"):
             tagger.tag_words(words)
     with pytest.raises(DataError, match="3 names for 5 labels"):
-        Tagger(tagger.model, tokenizer, LABELS[:3]).tag("Ada")
+        WordTagger(tagger.model, tokenizer, LABELS[:3]).tag("Ada")
 
 
 def test_a_small_model_learns_the_demo_beyond_the_simplest_answer(tokenizer):
@@ -161,7 +161,7 @@ def test_a_small_model_learns_the_demo_beyond_the_simplest_answer(tokenizer):
         optimizer.zero_grad()
         (summed / count).backward()
         optimizer.step()
-    told = Tagger(model, tokenizer, labels).predict(test.words)
+    told = WordTagger(model, tokenizer, labels).predict(test.words)
     simplest = MostFrequentTag(train.words, train.tags).predict(test.words)
     scores, baseline = (tag_scores(test.tags, side, plain=False) for side in (told, simplest))
     assert baseline["f1"] < 0.35 and scores["f1"] > baseline["f1"] + 0.3

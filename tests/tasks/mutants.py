@@ -105,7 +105,7 @@ MUTANTS = [
     ),
     Mutant(
         "translating: lines by pairs, not words",
-        "compare/charts.py",
+        "comparison/charts.py",
         old='line["pairs"], line["mean_words"], line[measure]',
         new='line["mean_words"], line["pairs"], line[measure]',
         tests=LENGTHS,

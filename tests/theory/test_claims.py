@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from weft.errors import ConfigError
+from weft.index import by_id
 from weft.theory import check, claims
-from weft.theory.claim import Evidence, Finding, by_id, evidence, value
+from weft.theory.claim import Evidence, Finding, evidence, value
 from weft.theory.page import page
 from weft.theory.prediction import AtLeast, AtMost, Exactly, Near, number
 

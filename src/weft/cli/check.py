@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli import options
-from weft.cli.train import TASKS
 from weft.errors import ConfigError, DataError, UnsupportedError
+from weft.tasks.names import task_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +84,7 @@ def check(
     """
     from weft.tasks.data_check import own_check
 
-    task, words = (data[0], data[1:]) if data[0] in TASKS else (None, data)
+    task, words = (data[0], data[1:]) if data[0] in task_names() else (None, data)
     if not words:
         what = "text files, a folder, a table, or demo"
         raise ConfigError("no data was given", expected=what, advice=f"weft check {task} demo")

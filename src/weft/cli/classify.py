@@ -95,9 +95,9 @@ def _looking(run: Run) -> Looking | None:
     if EncodesImages not in run.model_config.provides:
         return None
     from weft.cli.classify_images import Looking
-    from weft.tasks.classify.image_classifier import ImageClassifier
+    from weft.tasks.classify.image_classifier import PixelClassifier
 
-    return Looking(ImageClassifier(run))
+    return Looking(PixelClassifier(run))
 
 
 Rows = Iterator[tuple[list[str], "Answer"]]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from weft.tasks.classify.answers import Answer
-    from weft.tasks.classify.image_classifier import ImageClassifier
+    from weft.tasks.classify.image_classifier import PixelClassifier
 
     Rows = Iterator[tuple[list[str], Answer]]
 
@@ -26,7 +26,7 @@ AT_ONCE = 64  # images that are looked at together
 class Looking:
     """Says what images show; one that cannot be read is told on stderr and left out, and counted."""
 
-    def __init__(self, classifier: ImageClassifier) -> None:
+    def __init__(self, classifier: PixelClassifier) -> None:
         self.classifier, self.failed = classifier, 0
 
     def of_paths(self, words: Iterable[str]) -> Rows:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import sys
@@ -19,8 +20,8 @@ from weft.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.compare import Comparison
-    from weft.compare.session import Session
+    from weft.comparison import Comparison
+    from weft.comparison.session import Session
 
 SHOWN = 120  # letters of a sample
 UNTOLD = ("reading", "planning")  # phases that were told before the first run
@@ -80,6 +81,8 @@ def compare(
 
     All share one tokenizer, split and seed. Table and charts: compare.html, compare.png and compare.json in DIR.
     """
+    if resume is None:
+        _refuse_mistakes(context.params)
     from weft.cli.progress import Reporter
 
     with Reporter() as reporter:
@@ -101,9 +104,9 @@ def compare(
 
 def _new_session(params: dict[str, Any], report: Any) -> Session:
     """What the words and options ask for, checked and planned."""
-    from weft.compare.session import Session
-    from weft.compare.trials import TrialSpec
-    from weft.compare.variants import parse_values, parse_vary
+    from weft.comparison.session import Session
+    from weft.comparison.trials import TrialSpec
+    from weft.comparison.variants import parse_values, parse_vary
 
     one_length(params["minutes"], params["steps"], params["epochs"])
     task, words = task_and_data(params["data"] or [])
@@ -122,9 +125,30 @@ def _new_session(params: dict[str, Any], report: Any) -> Session:
     return Session.new(asked, params["out"], report)
 
 
+def _refuse_mistakes(params: dict[str, Any]) -> None:
+    """Of each variant, before anything is loaded for them."""
+    from weft.comparison.variants import make_variants, of_variant, parse_values, parse_vary
+    from weft.tasks.mistakes import refuse_mistakes
+
+    one_length(params["minutes"], params["steps"], params["epochs"])
+    task, words = task_and_data(params["data"] or [])
+    changes, vary = parse_changes(params["set_"] or []), parse_vary(params["vary"] or [])
+    if task is None and len(words) > 1:
+        check_is_data(words[0])
+    if changes.keys() & vary.keys():
+        return
+    models = parse_values(params["models"], "--models") if params["models"] is not None else ()
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+    options = {"start": given["from_"]} | {name: given[name] for name in OPTIONS if name in given and name != "out"}
+    for variant in make_variants(models, vary):
+        own = options | ({} if variant.model is None else {"model": variant.model})
+        said = {"task": task, "config": params["config"], "changes": changes | variant.changes}
+        of_variant(variant, functools.partial(refuse_mistakes, words, own, **said))
+
+
 def _old_session(params: dict[str, Any]) -> Session:
     """A comparison goes on with what it began with, and with nothing else."""
-    from weft.compare.session import Session
+    from weft.comparison.session import Session
 
     other = [name for name, value in params.items() if value and name not in ("resume", "as_json")]
     if other:

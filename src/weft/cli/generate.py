@@ -79,10 +79,11 @@ class _Writer:
 
     def __init__(self, run: Run, settings: GenerationConfig, weights: Any, *, copied: bool, as_json: bool) -> None:
         from weft.tasks.generate.statistics import rounding_loss
+        from weft.tasks.generate.text_generator import packed_model
 
         self.run, self.settings, self.as_json = run, settings, as_json
         self.source = run.training_text() if copied else None
-        self.model = run.packed(weights)
+        self.model = packed_model(run, weights)
         if weights != "float32":
             self._say_loss(rounding_loss(run, weights), weights)
 

@@ -52,13 +52,17 @@ def inspect(
 
     Example:  weft inspect runs/generate-book-1 --health "Once upon a time" --reach 7 --flow
     """
-    from weft.cli.inspect_cost import COST, CURVES
-    from weft.cli.inspect_inside import SHORT_HEALTH, sections_inside
     from weft.cli.train import parse_changes
-    from weft.tasks.inspection import inspected
+    from weft.tasks.mistakes import refuse_inspection
 
     _check_out(out)
-    found = inspected(what, length=length, batch=batch, changes=parse_changes(set_ or []))
+    changes = parse_changes(set_ or [])
+    refuse_inspection(what, changes)
+    from weft.cli.inspect_cost import COST, CURVES
+    from weft.cli.inspect_inside import SHORT_HEALTH, sections_inside
+    from weft.tasks.inspection import inspected
+
+    found = inspected(what, length=length, batch=batch, changes=changes)
     inside = sections_inside(words or [], health=health, reach=reach, flow=flow)
     if inside:
         _check_alone(found, curves=curves, changed=bool(set_))

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperOption
 
-from weft.cli.train import TASKS
+from weft.tasks.names import task_names
 
 SEVERAL = ("--validation", "--test")
 
@@ -40,5 +40,5 @@ def repeated(words: Sequence[str], valued: Collection[str]) -> Iterator[str]:
         elif collecting:
             yield collecting
         else:
-            has_data = has_data or word not in TASKS
+            has_data = has_data or word not in task_names()
         yield word

@@ -31,11 +31,11 @@ def similar(
 
     Example:  weft similar runs/embed-book-1 king
     """
-    from weft.tasks.embed.word_vectors import WordVectors
+    from weft.tasks.embed.word_vectors import NearestWords
 
     with ExitStack() as files:
         words = lines_from(word, input_, files)
-        vectors = WordVectors(open_run(run))
+        vectors = NearestWords(open_run(run))
         file = output_to(output, files)
         for asked in words:
             found = vectors.similar(asked, top)
@@ -56,13 +56,13 @@ def analogy(
 
     Example:  weft analogy runs/embed-book-1 france paris italy
     """
-    from weft.tasks.embed.word_vectors import WordVectors
+    from weft.tasks.embed.word_vectors import NearestWords
 
     with ExitStack() as files:
         lines = iter([" ".join(word)]) if word and word != ["-"] else lines_from(word, input_, files)
         if word and word != ["-"] and input_ is not None:
             raise ConfigError("words and --input", expected="one of them")
-        vectors = WordVectors(open_run(run))
+        vectors = NearestWords(open_run(run))
         file = output_to(output, files)
         for line in lines:
             asked = line.split()

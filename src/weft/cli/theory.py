@@ -65,8 +65,11 @@ def theory(
     Claims that need training (T33, T39) are computed when they are named.
     """
     path = None if report is None else _place(report)
+    from weft.index import by_id, index, is_enough
+
+    for word in ids or () if is_enough() else ():
+        by_id(word, index()["claims"])
     from weft.theory import claims
-    from weft.theory.claim import by_id
 
     known = claims()
     chosen = list(dict.fromkeys(by_id(word, known) for word in ids or ()))

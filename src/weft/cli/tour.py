@@ -27,14 +27,18 @@ def tour(
 
     Example:  weft tour "a rose is a rose" --causal --beta 2
     """
-    from rich.console import Console
-
-    from weft.blocks.attention import EVERYTHING, AttentionConfig, Mask
     from weft.errors import DataError
+    from weft.index import is_enough, stand_ins
 
     words = sentence.split()
     if not words:
         raise DataError("the sentence is empty", expected="at least one word")
+    if is_enough():
+        stand_ins()["AttentionConfig"].from_config(kind).override({} if beta is None else {"beta": beta})
+    from rich.console import Console
+
+    from weft.blocks.attention import EVERYTHING, AttentionConfig, Mask
+
     mask = Mask(causal=True) if causal else EVERYTHING
     vectors = word_vectors(words)[None, None]
     core = AttentionConfig.from_config(kind).override({} if beta is None else {"beta": beta}).core().eval()

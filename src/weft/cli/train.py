@@ -16,13 +16,13 @@ import typer
 
 from weft.cli import options
 from weft.errors import ConfigError
+from weft.tasks.mistakes import refuse_mistakes
 from weft.tasks.names import task_names
 
 if TYPE_CHECKING:
     from weft.checkpoints import RunDirectory
     from weft.training import Outcome
 
-TASKS = task_names()
 OPTIONS = (  # those that a request takes under the same name
     *("model", "tokenizer", "validation", "test", "minutes", "steps", "epochs", "seed", "device", "threads", "out"),
     *("freeze", "sample", "text", "pair", "label", "pairs", "source", "target"),
@@ -76,13 +76,14 @@ def train(
             "no data was given", expected="text files, a folder, tables, or demo", advice="weft train demo"
         )
     one_length(minutes, steps, epochs)
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
+    asked, changes = {"start": from_} | {name: given[name] for name in OPTIONS}, parse_changes(set_ or [])
+    refuse_mistakes(words, asked, task=task, config=config, changes=changes)
     from weft.cli.progress import Reporter
     from weft.tasks.experiment import Experiment
     from weft.tasks.request import make_request
 
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
-    asked = {"start": from_} | {name: given[name] for name in OPTIONS}
-    request = make_request(words, asked, task=task, config=config, changes=parse_changes(set_ or []))
+    request = make_request(words, asked, task=task, config=config, changes=changes)
     request.dry_run, request.watch, request.started = dry_run, watch, STARTED
     with Reporter(as_json=as_json) as reporter:
         experiment = Experiment.plan(request, reporter)
@@ -138,12 +139,12 @@ def evaluate(
 
 def task_and_data(words: list[str]) -> tuple[str | None, list[str]]:
     """The first word is the task if it is one."""
-    return (words[0], words[1:]) if words and words[0] in TASKS else (None, words)
+    return (words[0], words[1:]) if words and words[0] in task_names() else (None, words)
 
 
 def check_is_data(word: str) -> None:
     """Refuse what is no data but nearly a task."""
-    meant = difflib.get_close_matches(word, TASKS, n=1, cutoff=0.75)
+    meant = difflib.get_close_matches(word, task_names(), n=1, cutoff=0.75)
     if meant and not Path(word).exists():
         raise ConfigError(f"{word} is no data and no task", advice=f"did you mean {meant[0]!r}?")
 

@@ -71,6 +71,9 @@ def export(
 
     Example:  weft export runs/embed-book-1 vectors.txt --to word2vec
     """
+    from weft.exchange.formats import check_format
+
+    check_format(to)
     from weft.exchange.transfer import export_run
 
     certificate = export_run(run, folder, to=to)

@@ -43,7 +43,7 @@ def translate(
 
     Example:  weft translate runs/translate-demo-1 "two hundred eighty-one"
     """
-    from weft.tasks.translate.translator import TranslationConfig, Translator
+    from weft.tasks.translate.translator import TranslationConfig, TranslationSearch
 
     if temperature is None and (top_k is not None or top_p is not None):
         raise ConfigError("--top-k or --top-p without --temperature", expected="--temperature too, to draw a text")
@@ -59,7 +59,7 @@ def translate(
     )
     with ExitStack() as files:
         lines = lines_from(text, input_, files)
-        translator = Translator(open_run(run, threads))
+        translator = TranslationSearch(open_run(run, threads))
         file = output_to(output, files)
         typed = bool(text) and text != ["-"]
         for group in groups(lines, AT_ONCE):

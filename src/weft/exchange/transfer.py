@@ -13,8 +13,9 @@ from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import new_folder, write_json, write_tensors, write_text
 from weft.checkpoints.hugging_face import HuggingFaceFolder, fetch, is_remote_name, write_folder
 from weft.checkpoints.word_vector_file import is_word_vector_file
-from weft.errors import ConfigError, DataError, UnsupportedError, did_you_mean
+from weft.errors import DataError, UnsupportedError
 from weft.exchange.certificate import Exported, certify
+from weft.exchange.formats import check_format
 from weft.exchange.model_card import imported_readme, model_card
 from weft.models import (
     CausalLM,
@@ -32,8 +33,6 @@ from weft.tasks.run import Run
 from weft.tasks.task import find_use, task_of_model
 from weft.tasks.translate.translator import THOROUGH
 from weft.text.hugging_face import lacking_pieces
-
-FORMATS = ("hf", "arpa", "word2vec", "word2vec-binary")
 
 
 def import_model(source: str | Path, out: str | Path) -> dict[str, Any]:
@@ -151,8 +150,7 @@ def _import_file(source: Path, out: Path) -> dict[str, Any]:
 
 def export_run(path: str | Path, target: str | Path, *, to: str | None = None) -> dict[str, Any]:
     """Write a run as other programs read it, by default in the format that its family has; gives its certificate."""
-    if to is not None and to not in FORMATS:
-        raise ConfigError(f"--to {to}", expected=f"one of {', '.join(FORMATS)}", advice=did_you_mean(to, FORMATS))
+    check_format(to)
     to = to or _usual_format(Run(path).model_config)
     if to == "arpa":
         from weft.exchange.arpa import export_arpa

@@ -15,7 +15,7 @@ from weft.checkpoints.word_vector_file import read_word_vectors, write_word_vect
 from weft.errors import ConfigError, DataError
 from weft.models import ModelConfig, WordVectorTable, default_for
 from weft.tasks.embed.word_list import WordList
-from weft.tasks.embed.word_vectors import WordVectors
+from weft.tasks.embed.word_vectors import NearestWords
 from weft.tasks.environment import check_fits
 from weft.tasks.run import Run
 from weft.tasks.task import find_use
@@ -33,7 +33,7 @@ def export_vectors(run: Run, target: str | Path, *, to: str) -> dict[str, Any]:
         raise DataError(f"{target} is there already", expected="a new file", advice="choose another name")
     if not target.parent.is_dir():
         raise DataError(f"{target} cannot be written: there is no folder {target.parent}")
-    vectors = WordVectors(run)
+    vectors = NearestWords(run)
     binary = to == "word2vec-binary" or target.suffix == ".bin"
     write_word_vectors(target, vectors.words.words, vectors.vectors, binary=binary)
     again = read_word_vectors(target)

@@ -118,7 +118,9 @@ def converter_of(theirs: HuggingFaceConfig) -> Converter:
         raise UnsupportedError(
             f"{theirs.where}: model_type = {short(name)}",
             expected=f"one of {', '.join(Converter.registry)}",
-            advice=hint if "did you" in (hint := did_you_mean(str(name)[:60], Converter.registry)) else "",
+            advice=hint
+            if "did you" in (hint := did_you_mean(str(name)[:60], Converter.registry))
+            else "a family from elsewhere comes with --plugin FILE.py",
         )
     return Converter.registry[name]
 

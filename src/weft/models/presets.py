@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.errors import ConfigError, did_you_mean
+from weft.errors import ConfigError
+from weft.index import check_model_name
 from weft.models.base import ModelConfig
 from weft.models.capabilities import Capability, CausalLM
 from weft.models.sizing import Sizing
@@ -31,8 +32,7 @@ def preset(name: str) -> tuple[str, dict[str, Any]]:
     if name in ModelConfig.registry:
         return name, {}
     known = presets()
-    if name not in known:
-        raise ConfigError(f"unknown model {name!r}", advice=did_you_mean(name, [*ModelConfig.registry, *known]))
+    check_model_name(name, ModelConfig.registry, known)
     return known[name]
 
 

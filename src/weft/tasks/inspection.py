@@ -3,7 +3,6 @@ the steps it learns in. What nobody said is filled in, and what was filled in is
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,12 +15,13 @@ from weft.cost import Cost, cost_of
 from weft.cost.curves import wider
 from weft.cost.flops import with_numbers
 from weft.errors import ConfigError, DataError
+from weft.index import check_inspected_name
 from weft.models import ClassifiesImages, EncodesImages, ModelConfig, Seq2SeqLM, is_model, preset
 from weft.models.presets import presets, tiny_model
+from weft.tasks.asking import below
 from weft.tasks.environment import memory_in_use
 from weft.tasks.names import task_names
 from weft.tasks.recipe import Recipe, read_recipe
-from weft.tasks.request import below
 from weft.tasks.run import Run
 from weft.tasks.task import default_task, find_task
 from weft.training import TrainingConfig
@@ -84,10 +84,7 @@ def _is_path(name: str) -> bool:
 
 
 def _of_preset(name: str, said: Mapping[str, Any]) -> Inspected:
-    families = ModelConfig.registry
-    if not is_model(name) and not difflib.get_close_matches(name, [*families, *presets()]):
-        known = ", ".join([*families, *(p for p in presets() if not p.endswith("gram"))])
-        raise ConfigError(f"{name!r} is no run, no recipe and no model", expected=f"one of these models: {known}")
+    check_inspected_name(name, ModelConfig.registry, presets())
     family, fields = preset(name)
     notes: list[str] = []
     if not fields and ModelConfig.registry.find(family).learned_in_steps:  # type: ignore[attr-defined]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from weft.checkpoints import RunDirectory
@@ -18,8 +17,16 @@ from weft.checkpoints.files import read_json
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.checkpoints.status import newest_progress, run_status
 from weft.data import TokenFile, tokenise
-from weft.errors import ConfigError, DataError, UnsupportedError, WeftError, WeightsError
-from weft.generation import GenerationConfig, Sample, Weights, generate, is_worth_packing, packed, stream
+from weft.errors import (
+    ConfigError,
+    DataError,
+    MissingMethodError,
+    UnsupportedError,
+    WeftError,
+    WeightsError,
+    did_you_mean,
+)
+from weft.generation import Weights
 from weft.models import CausalLM, ClassifiesImages, EncodesImages, FillsMasks, ModelConfig, Seq2SeqLM, learns, named
 from weft.models.converter import is_foreign
 from weft.tasks.environment import check_fits
@@ -34,28 +41,45 @@ from weft.text import Corpus, Tokenizer
 
 if TYPE_CHECKING:
     from weft.analysis.view import AttentionView
-    from weft.tasks.embed.word_vectors import Neighbour, WordVectors
 
 LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
 
 
 class Run:
-    """`weft.load(DIR)`: everything is read when it is first used."""
+    """What every opened run has; `weft.load(DIR)` gives what its task makes of it. Everything is read when it is first
+    used. `reporter` and `exporter` make pages and files for other programs: `weft.api` puts them here."""
+
+    reporter: ClassVar[Callable[[Path], Path] | None] = None
+    exporter: ClassVar[Callable[[Path, str | Path, str | None], dict[str, Any]] | None] = None
 
     def __init__(self, path: str | Path) -> None:
         self.directory = RunDirectory.open(path)
-        self._packed: dict[str, nn.Module] = {}
+        self.packed_models: dict[str, nn.Module] = {}  # for writing, by the form of their weights
 
     def __repr__(self) -> str:
         """What it is and how good, as far as its files tell."""
-        path = repr(str(self.directory.path))
+        told = [str(self.directory.path)]
         try:
-            told = [self._told_model(), *([best] if (best := self.description.words.best(self.metrics)) else [])]
+            told.append(self.told_model())
+            told += [best] if (best := self.description.words.best(self.metrics)) else []
         except WeftError:
-            return f"Run({path})"
-        return f"Run({path}: {', '.join(told)})"
+            told = told[:1]
+        return f"{type(self).__name__}({', '.join(told)})"
 
-    def _told_model(self) -> str:
+    def __getattr__(self, name: str) -> NoReturn:
+        """What it cannot do is refused with what it can."""
+        if name.startswith("_") or hasattr(type(self), name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        able = [n for n in dir(type(self)) if not n.startswith("_") and not hasattr(Run, n)]
+        does = f", a {self.model_config.kind}: it {what_it_does(self.model_config)}"
+        raise MissingMethodError(
+            f"{self.directory.path} is a {type(self).__name__} and has no .{name}{does}",
+            expected=f"one of {', '.join('.' + n for n in able)}, or what all runs have" if able else "",
+            advice=did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")]),
+        )
+
+    def told_model(self) -> str:
+        """Its model in a few words."""
         config = self.model_config
         if not config.learned_in_steps:
             return f"{config.kind} of order {getattr(config, 'order', '?')}"
@@ -71,10 +95,10 @@ class Run:
 
     def _repr_html_(self) -> str:
         """A small table for notebooks; it never fails, and shows nothing unescaped."""
-        rows: dict[str, object] = {"run": self.directory.path}
+        rows: dict[str, object] = {"run": self.directory.path, "is a": type(self).__name__}
         try:
             config = self.model_config
-            rows["model"] = self._told_model()
+            rows["model"] = Run.told_model(self)
             if config.learned_in_steps:
                 rows["parameters"] = f"{sum(p.numel() for p in config.skeleton().parameters()):,}"
             if EncodesImages in config.provides:
@@ -244,40 +268,7 @@ class Run:
             raise ConfigError(f"weights = {weights!r} for {self.task}", expected="float32")
         return task.evaluate(self, *data, weights=weights)
 
-    # -- what it writes -----------------------------------------------------------------------
-
-    def generate(
-        self, prompt: str | Sequence[str] = "", *, weights: Weights = "float32", **settings: Any
-    ) -> str | list[str]:
-        """What the model writes after the prompt: a text, or a list of them for several prompts or samples.
-
-        Settings are those of `GenerationConfig`: max_tokens, temperature, top_k, top_p, min_p, stop, samples, seed …
-        """
-        texts = [sample.text for sample in self.samples(prompt, weights=weights, **settings)]
-        return texts[0] if isinstance(prompt, str) and settings.get("samples", 1) == 1 else texts
-
-    def samples(
-        self, prompt: str | Sequence[str] = "", *, weights: Weights = "float32", **settings: Any
-    ) -> list[Sample]:
-        """The same with everything known about each text: its tokens, why it ended, probabilities if asked for."""
-        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
-        return generate(self.packed(weights), self.tokenizer, prompts, GenerationConfig(**settings))
-
-    def stream(self, prompt: str = "", *, weights: Weights = "float32", **settings: Any) -> Iterator[str]:
-        """One text, in pieces as they come."""
-        config = GenerationConfig(**settings)
-        if config.samples != 1:
-            raise ConfigError(f"samples = {config.samples} in a stream", expected="one", advice="use .samples(…)")
-        return (piece.text for piece in stream(self.packed(weights), self.tokenizer, [prompt], config))
-
-    def packed(self, weights: Weights = "float32") -> nn.Module:
-        """The model for writing, its weights in this form; a small one in float32 is used as it is."""
-        self.check_writes()
-        if weights == "float32" and not is_worth_packing(self.model):
-            return self.model
-        if weights not in self._packed:
-            self._packed[weights] = packed(self.model, weights)
-        return self._packed[weights]
+    # -- what it can do ----------------------------------------------------------------------
 
     def check_writes(self) -> None:
         """Refuse a model that does not go on with a text."""
@@ -312,17 +303,6 @@ class Run:
         """The command to try first with it."""
         return find_use(self.model_config)[1].first.format(path=self.directory.path)
 
-    def translate(self, texts: str | Sequence[str], **settings: Any) -> Any:
-        """What the run writes for a text, or for each in a list: a `Translation` with `.text`, `.score` and `.others`.
-
-        `settings`: beams (4), alpha (1.0), best (1: how many of each), max_tokens; or temperature, top_k, top_p, min_p
-        and seed to draw instead of searching.
-        """
-        from weft.tasks.translate.translator import TranslationConfig, Translator
-
-        found = Translator(self).translate([texts] if isinstance(texts, str) else texts, TranslationConfig(**settings))
-        return found[0] if isinstance(texts, str) else found
-
     def check_looks(self) -> None:
         """Refuse a model that does not look at images."""
         if EncodesImages not in self.model_config.provides:
@@ -331,42 +311,22 @@ class Run:
                 expected=f"a {named(ClassifiesImages)}, from weft train classify or from Hugging Face",
             )
 
-    def classify(self, texts: Any) -> Any:
-        """What the run says of a text, or of each in a list; pairs are tuples of two texts.
+    def report(self) -> Path:
+        """Write the report of the run, `report.html` in its directory, and give its path."""
+        make = type(self).reporter
+        if make is None:
+            raise UnsupportedError("a report without weft.api", advice="open the run by weft.load(…)")
+        return make(self.directory.path)
 
-        Of images: a path, an array (rows, columns) or (rows, columns, channels), or a list of these.
-        An `Answer` has `.label`, `.probability` and `.probabilities`.
+    def export(self, folder: str | Path, to: str | None = None) -> dict[str, Any]:
+        """Write it as a folder that Hugging Face's transformers opens; gives the certificate that it is the same.
+
+        n-grams become an ARPA file, and vectors of words a file of word2vec; `to` asks for a format by name.
         """
-        from weft.tasks.classify.classifier import Classifier
-
-        if EncodesImages in self.model_config.provides:
-            from weft.tasks.classify.image_classifier import ImageClassifier
-
-            return ImageClassifier(self).classify(texts)
-        one = isinstance(texts, str | tuple)
-        answers = Classifier(self).answers([texts] if one else list(texts))
-        return answers[0] if one else answers
-
-    def tag(self, texts: str | list[str]) -> Any:
-        """The words of a text, or of each in a list, with their tags: `.words`, and the entities that they mean,
-        `.spans`, each with its `.text`, `.type`, `.probability`, `.start` and `.end`."""
-        from weft.tasks.tag.run_tagger import tagger_of
-
-        return tagger_of(self).tag(texts)
-
-    def fill(self, texts: str | Sequence[str], *, top: int = 5, mask: str = "[MASK]") -> Any:
-        """What may stand in the gaps of a text, or of each in a list: `.gaps` and the `.best` text of each."""
-        from weft.tasks.fill.filler import Filler
-
-        found = Filler(self).fill([texts] if isinstance(texts, str) else list(texts), top=top, mask=mask)
-        return found[0] if isinstance(texts, str) else found
-
-    def embed(self, texts: str | Sequence[str], *, pool: Any = "mean") -> NDArray[np.float32]:
-        """The vector of a text (width,), or of each in a list (N, width); of runs of word vectors, of words."""
-        from weft.tasks.embed.text_encoder import embedder_of
-
-        found = embedder_of(self, pool).vectors([texts] if isinstance(texts, str) else list(texts))
-        return found[0] if isinstance(texts, str) else found
+        make = type(self).exporter
+        if make is None:
+            raise UnsupportedError("an export without weft.api", advice="open the run by weft.load(…)")
+        return make(self.directory.path, folder, to)
 
     def attention(
         self, given: str | Path | np.ndarray, pair: str | None = None, *, target: str | None = None
@@ -377,22 +337,21 @@ class Run:
 
         return view_of(self, given, pair=pair, target=target)
 
-    @functools.cached_property
-    def vectors(self) -> WordVectors:
-        from weft.tasks.embed.word_vectors import WordVectors
-
-        """Of a run of word vectors: neighbours, analogies, and how good they are."""
-        return WordVectors(self)
-
-    def similar(self, word: str, *, top: int = 10) -> list[Neighbour]:
-        """The words nearest to this one: `.word` and `.similarity` of each."""
-        return self.vectors.similar(word, top)
-
-    def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Neighbour]:
-        """a is to b as c is to …: the best answers."""
-        return self.vectors.analogy(a, b, c, top)
-
 
 def load(path: str | Path) -> Run:
-    """Open a run directory or a Hugging Face folder; which one it is, its config.json says."""
-    return Run(path)
+    """Open a run directory or a Hugging Face folder as what its task makes of it: a `TextGenerator`, `TextClassifier` …
+
+    What the config.json does not tell is a plain `Run`, which says what is wrong when it is used.
+    """
+    if not isinstance(path, str | Path):
+        raise DataError(
+            f"a {type(path).__name__} to load",
+            expected="the path of a run or of a Hugging Face folder",
+            advice='such as weft.load("runs/generate-book-1")',
+        )
+    run = Run(path)
+    try:
+        made = run.description.opens_as(run.model_config)
+    except WeftError:
+        return run
+    return made(path)

@@ -19,7 +19,7 @@ from weft.config import Config
 from weft.errors import ConfigError, DataError, did_you_mean
 from weft.models import ModelConfig, default_for, families_for, preset, sizing_of
 from weft.models.capabilities import DOES, Capability
-from weft.tasks.names import task_names
+from weft.tasks.names import REGISTERED, task_folders, task_names
 from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, FilesConfig
 from weft.tasks.words import Use, Words
@@ -45,6 +45,7 @@ class Task(ABC):
     rounds          it can be measured with rounded weights
     rows            columns of tuples that are given in Python
     takes_texts     it learns from texts alone
+    opens           what a run of it is in Python
     """
 
     name: ClassVar[str]
@@ -61,6 +62,17 @@ class Task(ABC):
     rounds: ClassVar[bool] = False
     rows: ClassVar[tuple[tuple[str, ...], ...]] = (("text", "label"), ("text", "pair", "label"))
     takes_texts: ClassVar[bool] = True
+    opens: ClassVar[type[Run]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A task outside this folder is registered by being defined."""
+        super().__init_subclass__(**options)
+        name = cls.__dict__.get("name")
+        if name is None or cls.__module__.startswith(f"{__package__}."):
+            return
+        if name in task_names():
+            raise ConfigError(f"two tasks are called {name}", expected="a name for each")
+        REGISTERED[name] = cls
 
     # -- which models can do it ---------------------------------------------------------------
 
@@ -149,6 +161,11 @@ class Task(ABC):
     def read_data(self, config: Any) -> Any:
         """The data of a run, read again."""
 
+    def opens_as(self, config: ModelConfig) -> type[Run]:
+        """What a run with this model is in Python."""
+        assert config.kind
+        return self.opens
+
     def as_used(self, model: nn.Module, run: Run) -> nn.Module:
         """The trained model as it answers: with what was found out about it once training was over."""
         return model
@@ -170,11 +187,15 @@ class Task(ABC):
 # -- all of them ------------------------------------------------------------------------------
 
 
-@functools.cache
 def variants(name: str) -> tuple[Task, ...]:
     """The descriptions of one task, for models of different families; the first is the usual one."""
     if name not in task_names():
         raise ConfigError(f"the task {name!r} does not exist yet", advice=did_you_mean(name, task_names()))
+    return _in_folder(name) if name in task_folders() else (REGISTERED[name](),)
+
+
+@functools.cache
+def _in_folder(name: str) -> tuple[Task, ...]:
     folder = importlib.import_module(f"weft.tasks.{name}")
     homes = getattr(folder, "HOMES", ("task",))
     return tuple(importlib.import_module(f"{folder.__name__}.{home}").TASK for home in homes)

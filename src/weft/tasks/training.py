@@ -18,7 +18,7 @@ from weft.errors import ConfigError
 from weft.tasks.experiment import Experiment
 from weft.tasks.preparation import cache_folder
 from weft.tasks.request import Request, make_request
-from weft.tasks.run import Run
+from weft.tasks.run import Run, load
 from weft.tasks.task import Task, find_task
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def train(
     request = make_request(words, options, task=task, config=config, changes=set)
     request.started = started
     run, _ = Experiment.plan(request, _log).fit()
-    return Run(run.path)
+    return load(run.path)
 
 
 def _log(event: dict[str, Any]) -> None:

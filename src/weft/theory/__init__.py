@@ -12,8 +12,9 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
+from weft.index import by_id
 from weft.theory.claim import REGISTRY as _REGISTRY
-from weft.theory.claim import Claim, Evidence, Finding, by_id
+from weft.theory.claim import Claim, Evidence, Finding
 
 __all__ = ["Claim", "Evidence", "Finding", "check", "claims"]
 

@@ -7,7 +7,6 @@ with what was measured, each within a tolerance that stands beside it; nobody wr
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,7 +14,6 @@ from typing import Any
 
 import torch
 
-from weft.errors import ConfigError
 from weft.theory.prediction import Measured, Prediction, number, prediction
 
 HOLDS, WRONG = "holds", "document is wrong"
@@ -305,22 +303,3 @@ def claim(
         return compute
 
     return register
-
-
-def by_id(word: str, known: Iterable[str]) -> str:
-    """The id that was meant: t7 and 7 are T7; an unknown one is refused with the nearest."""
-    ids = list(known)
-    wanted = word.strip().upper()
-    wanted = wanted if wanted.startswith("T") else f"T{wanted}"
-    if wanted in ids:
-        return wanted
-    numbers = [int(id[1:]) for id in ids]
-    if wanted[1:].isdecimal():
-        nearest = f"T{min(numbers, key=lambda known: abs(known - int(wanted[1:])))}"
-    else:
-        nearest = next(iter(difflib.get_close_matches(wanted, ids, n=1)), ids[0])
-    raise ConfigError(
-        f"there is no claim {word!r}",
-        expected=f"T{min(numbers)} … T{max(numbers)}",
-        advice=f"did you mean {nearest!r}?",
-    )

@@ -24,7 +24,7 @@ from weft.tasks.encoded import encoded
 from weft.tasks.fill.filler import MASK
 from weft.tasks.fill.span_filler import SpanFiller
 from weft.tasks.translate.encoded_pairs import Ids, with_end
-from weft.tasks.translate.translator import THOROUGH, Translator, written
+from weft.tasks.translate.translator import THOROUGH, TranslationSearch, written
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -83,7 +83,7 @@ def pair_view(run: Run, text: str, target: str | None) -> AttentionView:
     """Of a model that writes one text from another: what it reads, and what it looks at while it writes `target`, or
     what it would write itself."""
     model, tokenizer = cast(PairModel[Any], run.model), run.tokenizer
-    translator = Translator(run)
+    translator = TranslationSearch(run)
     most = most_tokens(run, translator.length)
     source, whole = _source(run, text, most)
     _check_not_empty(text, whole - 1)

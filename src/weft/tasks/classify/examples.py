@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from weft.data import Labels
 from weft.pages.png import png_uri
 from weft.tasks.classify.answers import Answer
+from weft.tasks.classify.classifier import Classifier
+from weft.tasks.classify.image_classifier import PixelClassifier
 from weft.tasks.classify.image_data import ImageData
 from weft.tasks.classify.tables import Tables
 from weft.tasks.data_facts import judged_part
@@ -34,7 +36,7 @@ def answers_shown(run: Run, data: Any) -> dict[str, Any]:
     places = some_of(len(examples), ASKED)
     inputs = examples.inputs()
     given = [inputs[n] if len(inputs[n]) > 1 else inputs[n][0] for n in places]
-    rows = _judged(run.classify(given), [examples.labels[n] for n in places], data.labels)
+    rows = _judged(Classifier(run).answers(given), [examples.labels[n] for n in places], data.labels)
     for row, n in zip(rows, places, strict=True):
         row["text"] = [_short(text) for text in inputs[n]]
     chosen = _chosen(rows, SOME, WRONG)
@@ -48,7 +50,7 @@ def images_shown(run: Run, data: Any) -> dict[str, Any]:
     part, images = judged_part(data)
     places = some_of(len(images), ASKED)
     rows = _judged(
-        run.classify([np.asarray(images.pixels[n]) for n in places]),
+        PixelClassifier(run).answers([np.asarray(images.pixels[n]) for n in places]),
         [images.labels[n] for n in places],
         data.labels,
     )

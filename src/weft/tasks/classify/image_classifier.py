@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Given = str | Path | np.ndarray
 
 
-class ImageClassifier:
+class PixelClassifier:
     """A run that classifies images, opened."""
 
     def __init__(self, run: Run) -> None:

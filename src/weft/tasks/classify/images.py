@@ -24,8 +24,9 @@ from weft.objectives.images import ImageBatch, ImageClassification, ImageObjecti
 from weft.tasks import planning
 from weft.tasks.classify import evaluator
 from weft.tasks.classify.answers import as_used
+from weft.tasks.classify.classifiers import ImageClassifier
 from weft.tasks.classify.examples import images_shown
-from weft.tasks.classify.image_classifier import ImageClassifier
+from weft.tasks.classify.image_classifier import PixelClassifier
 from weft.tasks.classify.image_data import (
     ImageData,
     ImageDataConfig,
@@ -77,6 +78,7 @@ class ClassifyImages(Task):
     objective = ImageObjectiveConfig
     words = ImageWords()
     turn = 0
+    opens = ImageClassifier
 
     def recognises(self, paths: Sequence[str], columns: Collection[str]) -> bool:
         return are_images(paths)
@@ -107,7 +109,7 @@ class ClassifyImages(Task):
         return as_used(model, run.directory.path, run.config.data)
 
     def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
-        return ImageClassifier(run).evaluate(*data)
+        return PixelClassifier(run).evaluate(*data)
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
         return {} if data() is None else {"kind": "images", **images_shown(run, data())}

@@ -34,6 +34,7 @@ from weft.tasks import planning
 from weft.tasks.classify import evaluator
 from weft.tasks.classify.answers import as_used
 from weft.tasks.classify.classifier import Classifier
+from weft.tasks.classify.classifiers import TextClassifier
 from weft.tasks.classify.examples import answers_shown
 from weft.tasks.classify.tables import TableConfig, Tables, check_same, read_tables
 from weft.tasks.classify.words import ClassifyWords
@@ -79,6 +80,7 @@ class Classify(Task):
     words: ClassVar[Words] = ClassifyWords()
     turn = 4
     judged_by_text = True
+    opens = TextClassifier
 
     def recognises(self, paths: Sequence[str], columns: Collection[str]) -> bool:
         """Any table; one that cannot be read is refused with a reason when it is."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft.tasks.embed.word_vectors import NearestWords
+
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
@@ -14,8 +16,9 @@ LETTERS = 4  # of a word that says something
 
 def neighbours_shown(run: Run) -> list[dict[str, Any]]:
     """Of frequent words that say something, the nearest ones."""
-    words = [word for word in run.vectors.words.words if len(word) >= LETTERS][:WORDS]
+    vectors = NearestWords(run)
+    words = [word for word in vectors.words.words if len(word) >= LETTERS][:WORDS]
     return [
-        {"word": word, "neighbours": [(near.word, near.similarity) for near in run.similar(word, top=NEIGHBOURS)]}
+        {"word": word, "neighbours": [(near.word, near.similarity) for near in vectors.similar(word, top=NEIGHBOURS)]}
         for word in words
     ]

@@ -22,8 +22,9 @@ from weft.models.block_learning import LearnsBlocks
 from weft.models.word2vec.learning import has_loop
 from weft.tasks import planning
 from weft.tasks.embed.examples import neighbours_shown
+from weft.tasks.embed.vectors_run import WordVectors
 from weft.tasks.embed.word_list import Blocks, WordList, measured_numbers
-from weft.tasks.embed.word_vectors import WordVectors
+from weft.tasks.embed.word_vectors import NearestWords
 from weft.tasks.embed.words import EmbedWords
 from weft.tasks.environment import memory_in_use, usual_threads
 from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
@@ -69,6 +70,7 @@ class Embed(Task):
     settings = EmbedConfig
     data = EmbedDataConfig
     words = EmbedWords()
+    opens = WordVectors
 
     def check(self, request: Request) -> None:
         if request.freeze is not None:
@@ -112,7 +114,7 @@ class Embed(Task):
     def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
         """Files of word pairs or analogies; without files, the loss on what was held out."""
         if data:
-            return WordVectors(run).evaluate(*data)
+            return NearestWords(run).evaluate(*data)
         if run.is_imported:
             raise DataError(
                 f"{run.directory.path} was not trained here: nothing was held out",

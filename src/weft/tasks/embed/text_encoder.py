@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -13,11 +13,10 @@ from torch import Tensor
 from weft.blocks import length_buckets
 from weft.errors import ConfigError, UnsupportedError
 from weft.models import CausalLM, EncodesText, WordVectorTable
-from weft.tasks.embed.word_vectors import WordVectors
+from weft.tasks.embed.word_vectors import NearestWords
+from weft.tasks.given import check_texts
+from weft.tasks.run import Run
 from weft.tasks.use import what_it_does
-
-if TYPE_CHECKING:
-    from weft.tasks.run import Run
 
 LONGEST = 512  # tokens read at once; what is longer is read in pieces, and all of them count
 BUNCH = 1024  # tokens in a row
@@ -105,7 +104,7 @@ class WordEmbedder:
     def __init__(self, run: Run, pool: Pool = "mean") -> None:
         if pool != "mean":
             raise ConfigError(f"pool = {pool!r} of word vectors", expected="nothing: a word has one vector")
-        self.words = WordVectors(run)
+        self.words = NearestWords(run)
         self.width = self.words.width
 
     def vectors(self, texts: Sequence[str]) -> Floats:
@@ -117,6 +116,19 @@ def embedder_of(run: Run, pool: Pool = "mean") -> Embedder | WordEmbedder:
     """What gives vectors: of texts, or of words."""
     words = WordVectorTable in run.model_config.provides
     return WordEmbedder(run, pool) if words else Embedder(run, pool)
+
+
+class EmbedsTexts(Run):
+    """A run whose model may give vectors of texts."""
+
+    def embed(self, texts: str | Sequence[str], *, pool: Pool = "mean") -> Floats:
+        """The vector of a text (width,), or of each in a list (N, width); of runs of word vectors, of words."""
+        found = embedder_of(self, pool).vectors(check_texts(texts, "to embed"))
+        return found[0] if isinstance(texts, str) else found
+
+
+class TextEncoder(EmbedsTexts):
+    """A model that only reads texts: it gives vectors, and is a place to begin training from."""
 
 
 def cosines(vectors: Floats) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ class Neighbour:
     similarity: float
 
 
-class WordVectors:
+class NearestWords:
     """A run of word vectors. Similar means: the same direction, in the first of its two matrices."""
 
     def __init__(self, run: Run) -> None:

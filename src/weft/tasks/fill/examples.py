@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from weft.tasks.fill.filler import Filler
+
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
@@ -24,7 +26,7 @@ def gaps_shown(run: Run, data: Any) -> list[dict[str, Any]]:
         words = re.findall(r"\w+", line)
         word = max(words, key=len)
         asked.append((re.sub(rf"\b{re.escape(word)}\b", "[MASK]", line, count=1), word))
-    found = run.fill([line for line, _ in asked]) if asked else []
+    found = Filler(run).fill([line for line, _ in asked]) if asked else []
     return [
         {**one.to_dict(), "really": word} for one, (_, word) in zip(found, asked, strict=True) if len(one.gaps) == 1
     ]

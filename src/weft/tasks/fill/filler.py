@@ -28,7 +28,7 @@ class Filler:
         if FillsSpans in config.provides:
             self._filled = SpanFiller(run).filled
         elif FillsMasks in config.provides:
-            self._filled = MaskFiller(run, config.context).filled
+            self._filled = MaskedTokenFiller(run, config.context).filled
         else:
             raise refusal(run)
 
@@ -46,7 +46,7 @@ class Filler:
         return [next(found) if mask in text else Filled(text, [], text) for text in texts]
 
 
-class MaskFiller:
+class MaskedTokenFiller:
     """The likeliest tokens of each gap."""
 
     def __init__(self, run: Run, length: int | None) -> None:

@@ -19,10 +19,12 @@ from weft.generation import Weights
 from weft.models import Budget, FillsMasks, FillsSpans, ModelConfig, learns, preset, sizing_of
 from weft.objectives import ObjectiveConfig, PretrainingBatch, pretraining_loss
 from weft.tasks import planning
+from weft.tasks.embed.text_encoder import TextEncoder
 from weft.tasks.examples import inside
 from weft.tasks.experiment import NO_ORIGIN, Origin
 from weft.tasks.fill.examples import gaps_shown
 from weft.tasks.fill.filler import refusal
+from weft.tasks.fill.mask_filler import MaskFiller
 from weft.tasks.fill.spans import SPAN_TOKENS, SpanPretraining
 from weft.tasks.fill.texts import FillConfig, FillDataConfig, FillTexts, read_fill_source, read_texts
 from weft.tasks.fill.training import USUAL, FillTraining
@@ -53,6 +55,7 @@ class Fill(Task):
     data = FillDataConfig
     objective = ObjectiveConfig
     words = FillWords()
+    opens = MaskFiller
 
     def check(self, request: Request) -> None:
         if request.start is not None:
@@ -112,6 +115,10 @@ class Fill(Task):
 
     def read_data(self, config: FillDataConfig) -> Source:
         return read_fill_source(config)
+
+    def opens_as(self, config: ModelConfig) -> type[Run]:
+        """A model that only reads, without a head for what is missing, gives vectors."""
+        return MaskFiller if {FillsMasks, FillsSpans} & config.provides else TextEncoder
 
     def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
         return evaluate_fill(run, *data)

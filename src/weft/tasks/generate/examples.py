@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError
 from weft.tasks.examples import inside
+from weft.tasks.generate.text_generator import samples_of
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -33,14 +34,14 @@ def continued(run: Run) -> dict[str, str]:
     text = "".join(run.source().validation.pieces(stop=400))
     words = re.match(rf"\S*\s+((?:\S+\s+){{0,{SAMPLE_WORDS - 1}}}\S+)", text)  # the very first may be cut
     prompt = words[1] if words else text
-    return {"prompt": prompt, "text": run.samples(prompt, max_tokens=SAMPLE_TOKENS, seed=0)[0].text}
+    return {"prompt": prompt, "text": samples_of(run, [prompt], max_tokens=SAMPLE_TOKENS, seed=0)[0].text}
 
 
 def _texts(run: Run, data: Any) -> list[dict[str, Any]]:
     """What it writes after nothing, and after beginnings of the held-out text; there, what really follows."""
     held_out = "" if data is None else "".join(data.validation.pieces(stop=20_000))
     asked = [("", ""), *_beginnings(held_out)]
-    samples = run.samples([prompt for prompt, _ in asked], max_tokens=TOKENS, seed=0)
+    samples = samples_of(run, [prompt for prompt, _ in asked], max_tokens=TOKENS, seed=0)
     return [
         {"prompt": prompt, "text": sample.text, "really": really}
         for (prompt, really), sample in zip(asked, samples, strict=True)

@@ -8,6 +8,7 @@ from weft.data import TokenFile
 from weft.errors import WeftError
 from weft.generation import Weights
 from weft.tasks.generate.evaluation import evaluate_text
+from weft.tasks.generate.text_generator import packed_model
 from weft.text import Corpus
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def rounding_loss(run: Run, weights: Weights, tokens: int = MEASURED) -> dict[st
     sample = TokenFile(held_out.ids[:tokens], max(1, held_out.bytes * min(tokens, len(held_out)) // len(held_out)))
     before, after = (
         evaluate_text(model, sample, run.context, device=run.device)["validation_loss"]
-        for model in (run.model, run.packed(weights))
+        for model in (run.model, packed_model(run, weights))
     )
     return {"weights": weights, "tokens": len(sample), "before": before, "after": after, "worse": after / before - 1}
 

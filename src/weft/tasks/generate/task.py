@@ -23,6 +23,7 @@ from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
 from weft.tasks.generate.evaluation import evaluate_run, evaluate_text
 from weft.tasks.generate.examples import continued, texts_shown
 from weft.tasks.generate.overlap import overlap_warnings
+from weft.tasks.generate.text_generator import TextGenerator
 from weft.tasks.generate.words import GenerateWords
 from weft.tasks.held_out import HeldOut, windows_of
 from weft.tasks.preparation import TokenisedSplits, learned_from, tokenised
@@ -54,6 +55,7 @@ class Generate(Task):
     settings = GenerateConfig
     writes = True
     words: ClassVar[Words] = GenerateWords()
+    opens = TextGenerator
     turn: ClassVar[int | None] = 2
     is_default = True
     judged_by_text = True

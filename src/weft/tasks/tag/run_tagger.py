@@ -14,7 +14,7 @@ from weft.tasks.tag.evaluation import measured
 from weft.tasks.tag.files import TagConfig, open_tagged
 from weft.tasks.tag.metrics import tag_scores
 from weft.tasks.tag.sentences import TaggedSentences
-from weft.tasks.tag.tagger import Tagger
+from weft.tasks.tag.tagger import WordTagger
 from weft.tasks.tag.words import SIMPLEST
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LONGEST = 512  # tokens that a model from elsewhere reads at a time
 
 
-def tagger_of(run: Run) -> Tagger:
+def tagger_of(run: Run) -> WordTagger:
     """What tags texts with a run, or with a model from elsewhere."""
     if TagsTokens not in run.model_config.provides:
         raise UnsupportedError(
@@ -31,7 +31,7 @@ def tagger_of(run: Run) -> Tagger:
             expected="a run of weft train tag, or a model for token classification from Hugging Face",
         )
     labels = run.model_config.head.labels  # type: ignore[attr-defined]
-    return Tagger(run.model, run.tokenizer, labels, max_length=_recorded(run).length or LONGEST)
+    return WordTagger(run.model, run.tokenizer, labels, max_length=_recorded(run).length or LONGEST)
 
 
 def evaluate(run: Run, *files: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _recorded(run: Run) -> TagConfig:
     return TagConfig(train=()) if run.is_imported else cast("TagConfig", run.config.data)
 
 
-def _check_kind(run: Run, tagger: Tagger, sentences: TaggedSentences) -> None:
+def _check_kind(run: Run, tagger: WordTagger, sentences: TaggedSentences) -> None:
     """Entities are not compared with plain tags."""
     if sentences.scheme != "none" and sentences.plain != tagger.plain:
         kinds = ["plain tags" if plain else "entities" for plain in (sentences.plain, tagger.plain)]

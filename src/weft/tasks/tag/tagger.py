@@ -92,7 +92,7 @@ def tag_logits(model: nn.Module, words: EncodedWords, device: torch.device | Non
     return words.unpacked(found)
 
 
-class Tagger:
+class WordTagger:
     """A model that tags words, with its tokenizer and the names of its labels in the model's order."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Tagger:
     def __repr__(self) -> str:
         kinds = sorted({entity.type for label in self.labels for entity in self._entities([label])})
         told = f"entities: {', '.join(kinds)}" if kinds else f"{len(self.labels)} plain tags"
-        return f"Tagger({type(self.model).__name__}, {told}, max_length={self.max_length})"
+        return f"WordTagger({type(self.model).__name__}, {told}, max_length={self.max_length})"
 
     @overload
     def tag(self, text: str) -> TaggedText: ...

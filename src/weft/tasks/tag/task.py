@@ -34,6 +34,7 @@ from weft.tasks.tag.files import TagConfig
 from weft.tasks.tag.metrics import tag_scores
 from weft.tasks.tag.run_tagger import evaluate
 from weft.tasks.tag.sentences import TaggedSentences, are_tagged
+from weft.tasks.tag.tagger_run import Tagger
 from weft.tasks.tag.words import SIMPLEST, TagWords
 from weft.tasks.task import Task
 from weft.tasks.vocabulary import encoder_tokenizer_fields
@@ -70,6 +71,7 @@ class Tag(Task):
     judged_by_text = True
     rows = (("tokens", "tags"),)
     takes_texts = False
+    opens = Tagger
 
     def recognises(self, paths: Sequence[str], columns: Collection[str]) -> bool:
         return are_tagged(paths, columns)

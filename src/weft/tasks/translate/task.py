@@ -38,7 +38,8 @@ from weft.tasks.translate.encoded_pairs import EncodedPairs, TokenizerPair, vari
 from weft.tasks.translate.examples import translations_shown
 from weft.tasks.translate.pair_data import PairConfig, PairData, check_same, read_pair_data
 from weft.tasks.translate.quality import HINT, by_length, has_bleu, quality
-from weft.tasks.translate.translator import GREEDY, THOROUGH, Translator, plain_loss, translated
+from weft.tasks.translate.translator import GREEDY, THOROUGH, TranslationSearch, plain_loss, translated
+from weft.tasks.translate.translator_run import Translator
 from weft.tasks.translate.words import TranslateWords
 from weft.tasks.vocabulary import pair_tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
@@ -76,6 +77,7 @@ class Translate(Task):
     judged_by_text = True
     rows = (("source", "target"),)
     takes_texts = False
+    opens = Translator
 
     def recognises(self, paths: Sequence[str], columns: Collection[str]) -> bool:
         """Tables with two columns of free text and no label; and any for which `columns` name the two sides."""
@@ -125,7 +127,7 @@ class Translate(Task):
         return read_pair_data(config)
 
     def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
-        return Translator(run).evaluate(*data)
+        return TranslationSearch(run).evaluate(*data)
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
         if data() is None:
@@ -136,7 +138,7 @@ class Translate(Task):
     def sample(self, run: Run) -> dict[str, str]:
         assert isinstance(run.config.data, PairConfig)
         source = str(read_pair_data(run.config.data).validation.sources[0])
-        return {"prompt": source, "text": Translator(run).translate([source])[0].text}
+        return {"prompt": source, "text": TranslationSearch(run).translate([source])[0].text}
 
 
 TASK = Translate()

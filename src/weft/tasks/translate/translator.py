@@ -152,7 +152,7 @@ class Translation:
         return told
 
 
-class Translator:
+class TranslationSearch:
     """A run that writes one text from another, opened."""
 
     def __init__(self, run: Run) -> None:

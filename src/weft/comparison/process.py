@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from weft.compare.child import FINISHED, STOPPED
-from weft.compare.trials import Trial
+from weft.comparison.child import FINISHED, STOPPED
+from weft.comparison.trials import Trial
 from weft.tasks.recording import Report
 
 WINDOWS_APART = 0x200  # CREATE_NEW_PROCESS_GROUP
@@ -26,7 +26,7 @@ def run_in_child(order: Trial, out: Path, report: Report) -> str:
     """
     apart: dict[str, Any] = {"creationflags": WINDOWS_APART} if os.name == "nt" else {"start_new_session": True}
     child = subprocess.Popen(
-        [sys.executable, "-m", "weft.compare.child"],
+        [sys.executable, "-m", "weft.comparison.child"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         encoding="utf-8",

@@ -1,6 +1,6 @@
 """A process that trains one variant and nothing else, so that its time and memory are its own.
 
-`python -m weft.compare.child`: an order is one line of JSON on stdin, events are lines of JSON on stdout. When stdin
+`python -m weft.comparison.child`: an order is one line of JSON on stdin, events are lines of JSON on stdout. When stdin
 closes, because somebody asked it to stop or its parent died, it saves and ends as on Ctrl-C.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.compare.trials import Trial
+    from weft.comparison.trials import Trial
     from weft.tasks.request import Request
     from weft.training import Outcome
 
@@ -33,7 +33,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it, and so would we
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_stop_with_parent, daemon=True).start()
-    from weft.compare.trials import Trial
+    from weft.comparison.trials import Trial
     from weft.plugins import load_all
 
     load_all()
@@ -61,8 +61,8 @@ def _send(event: dict[str, Any]) -> None:
 def work(order: Trial, out: Path, report: Callable[[dict[str, Any]], None], started: float) -> int:
     """Begin the run or go on with it; what came out, and what it cost, is kept in the run's outcome.json."""
     from weft.checkpoints import RunDirectory
-    from weft.compare.memory import peak_memory_on
-    from weft.compare.trials import reason_of
+    from weft.comparison.memory import peak_memory_on
+    from weft.comparison.trials import reason_of
 
     run = RunDirectory(out)
     request = order.to_request(out)
@@ -131,7 +131,7 @@ def _train(order: Trial, request: Request, report: Callable[[dict[str, Any]], No
 
 def _check_shared(order: Trial, run: Any) -> None:
     """The data and the tokenizer are those that were planned for, which all variants share."""
-    from weft.compare.trials import digest
+    from weft.comparison.trials import digest
     from weft.errors import DataError
 
     if run.read_config()["data"]["fingerprint"] != order.fingerprint:

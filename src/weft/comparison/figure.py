@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoints.files import write_whole
-from weft.compare.charts import curves_of, length_curves, measures_of, quality_over_seconds
-from weft.compare.columns import metric_title
-from weft.compare.comparison import Comparison
+from weft.comparison.charts import curves_of, length_curves, measures_of, quality_over_seconds
+from weft.comparison.columns import metric_title
+from weft.comparison.result import Comparison
 from weft.pages.axes import span, spread
 from weft.pages.charts import colour_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,3 +128,11 @@ def as_text(value: Any) -> str:
 def told(settings: Mapping[str, Any]) -> Iterator[str]:
     """Settings as a person would type them."""
     return (f"{key}={as_text(value)}" for key, value in settings.items())
+
+
+def of_variant(variant: Variant, build: Callable[[], Any]) -> Any:
+    """Name the variant whose setting is refused."""
+    try:
+        return build()
+    except ConfigError as error:
+        raise ConfigError(f"{', '.join(told(variant.settings))}: {error}") from None

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.compare.columns import cells, titles
-from weft.compare.rows import Row, best_of, deciding_metric
+from weft.comparison.columns import cells, titles
+from weft.comparison.rows import Row, best_of, deciding_metric
 from weft.pages import table
 
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.compare.columns import NAMES, amount, metric_title
-from weft.compare.comparison import Comparison
-from weft.compare.rows import curve_of
+from weft.comparison.columns import NAMES, amount, metric_title
+from weft.comparison.result import Comparison
+from weft.comparison.rows import curve_of
 from weft.pages.charts import Bar, Dot, colour_of, dash_of
 
 HELD_OUT = ("held-out loss", "validation_loss")

@@ -9,8 +9,8 @@ from typing import Any
 
 from weft.checkpoints.files import read_lines
 from weft.checkpoints.status import run_status
-from weft.compare.child import read_outcome
-from weft.compare.trials import Trial
+from weft.comparison.child import read_outcome
+from weft.comparison.trials import Trial
 
 Row = dict[str, Any]
 METRICS = {  # what decides, the first that was measured; whether more is better

@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from weft.compare.charts import Curve, MetricBars, curves_of, length_curves, measures_of, quality_over_seconds
-from weft.compare.columns import metric_title
-from weft.compare.comparison import Comparison
-from weft.compare.variants import told
+from weft.comparison.charts import Curve, MetricBars, curves_of, length_curves, measures_of, quality_over_seconds
+from weft.comparison.columns import metric_title
+from weft.comparison.result import Comparison
+from weft.comparison.variants import told
 from weft.pages import Line, bars, beside, dot_chart, key, line_chart, table
 from weft.pages import page as whole_page
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weft.compare.variants import Variant
+from weft.comparison.variants import Variant
 from weft.errors import ConfigError, UnsupportedError, WeftError
 from weft.tasks.recipe import Recipe
 from weft.tasks.request import Request, make_request

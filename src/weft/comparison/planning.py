@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from weft.compare.trials import Plan, Trial, TrialSpec, digest, plain
-from weft.compare.variants import Variant, make_variants, told
+from weft.comparison.trials import Plan, Trial, TrialSpec, digest, plain
+from weft.comparison.variants import Variant, make_variants, of_variant
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import ModelConfig, preset
+from weft.tasks.asking import LENGTHS
 from weft.tasks.experiment import Experiment, task_for
 from weft.tasks.recipe import Recipe
 from weft.tasks.recording import Report
-from weft.tasks.request import LENGTHS, Request
+from weft.tasks.request import Request
 from weft.tasks.settings import RunConfig
 from weft.tasks.task import find_task
 from weft.training.freezing import freeze
@@ -56,21 +57,13 @@ def make_plan(asked: TrialSpec, out: Path, report: Report) -> Plan:
 
 def _checked(asked: TrialSpec, variant: Variant, out: Path) -> Request:
     """The request of a variant, if its settings exist; nothing is read for that."""
-    return _of(variant, lambda: _check(asked.request(variant, out)))
+    return of_variant(variant, lambda: _check(asked.request(variant, out)))
 
 
 def _check(request: Request) -> Request:
     with suppress(UnsupportedError):  # which is the result of this variant, and found again when it is planned
         task_for(request).check(request)
     return request
-
-
-def _of(variant: Variant, build: Callable[[], Any]) -> Any:
-    """Name the variant whose setting is refused."""
-    try:
-        return build()
-    except ConfigError as error:
-        raise ConfigError(f"{', '.join(told(variant.settings))}: {error}") from None
 
 
 class _Planner:
@@ -89,7 +82,7 @@ class _Planner:
 
     def order(self, variant: Variant, request: Request) -> Trial:
         try:
-            return _of(variant, lambda: self._planned(variant, request))
+            return of_variant(variant, lambda: self._planned(variant, request))
         except UnsupportedError as error:
             return Trial(variant.name, variant.settings, reason=str(error))
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_json, write_json, write_text
-from weft.compare.child import read_outcome
-from weft.compare.comparison import Comparison
-from weft.compare.planning import make_plan
-from weft.compare.process import run_in_child
-from weft.compare.rows import row_of
-from weft.compare.trials import Plan, Trial, TrialSpec
+from weft.comparison.child import read_outcome
+from weft.comparison.planning import make_plan
+from weft.comparison.process import run_in_child
+from weft.comparison.result import Comparison
+from weft.comparison.rows import row_of
+from weft.comparison.trials import Plan, Trial, TrialSpec
 from weft.errors import ConfigError, DataError
 from weft.tasks.recording import Report
 from weft.tasks.sources import short_name
@@ -112,8 +112,8 @@ class Session:
 
     def draw(self, result: Comparison) -> list[Path]:
         """The page and the chart; a chart needs matplotlib, and is left out without it."""
-        from weft.compare.figure import write_chart
-        from weft.compare.page import page
+        from weft.comparison.figure import write_chart
+        from weft.comparison.page import page
 
         write_text(self.path / "compare.html", page(result))
         made = [self.path / "compare.html"]

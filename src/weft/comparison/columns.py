@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from weft.compare.rows import Row
+from weft.comparison.rows import Row
 
 NAMES = {
     "bleu": "BLEU",
