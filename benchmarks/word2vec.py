@@ -102,7 +102,7 @@ def quality(words: list[str]) -> None:
                 out = f"{folder}/{kind}-{seed}"
                 small = {"data.held_out": 0.001, "tokenizer.min_count": 5}  # the other has all of the text
                 told = {"model": kind, "epochs": EPOCHS, "seed": seed, "threads": THREADS, "set": small}
-                run = weft.train("embed", str(text), out=out, **told)
+                run = weft.train(str(text), task="embed", out=out, **told)
                 found["ours"].append(judged(run))
                 other = Word2Vec(sentences(words), sg=int(kind == "skipgram"), seed=seed, epochs=EPOCHS, **SETTINGS)
                 other.wv.save_word2vec_format(f"{out}.bin", binary=True)

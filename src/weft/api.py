@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from weft.checkpoints.status import run_status
 from weft.exchange.transfer import export_run
@@ -15,6 +15,7 @@ from weft.report.training import made_report
 from weft.tasks import Run
 from weft.tasks import load as open_run
 from weft.tasks import train as train_without_report
+from weft.tasks.keywords import Given, TrainKeywords
 
 
 def _export(path: Path, folder: str | Path, to: str | None) -> dict[str, Any]:
@@ -32,15 +33,8 @@ def load(path: str | Path) -> Run:
 
 
 @functools.wraps(train_without_report)
-def train(
-    task: str | None = None,
-    data: Any = None,
-    *,
-    config: str | Path | None = None,
-    set: dict[str, Any] | None = None,
-    **options: Any,
-) -> Run:
-    run = train_without_report(task, data, config=config, set=set, **options)
+def train(data: Given = None, **options: Unpack[TrainKeywords]) -> Run:
+    run = train_without_report(data, **options)
     finished = run_status(run.directory.path).state == "finished"
     if finished and os.environ.get("RANK", "0") == "0":  # under torchrun, the first process writes for all
         with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait for it still has the run

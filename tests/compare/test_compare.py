@@ -63,7 +63,7 @@ def test_a_variant_is_the_run_that_train_makes(folder):
     run()
     every = config(folder / "c" / "hard")["training"]["evaluate_every"]
     changes = {**CHANGES, "model.attention.kind": "hard", "training.evaluate_every": every}
-    weft.train("generate", "book.txt", steps=4, tokenizer="characters", threads=1, set=changes, out="alone")
+    weft.train("book.txt", task="generate", steps=4, tokenizer="characters", threads=1, set=changes, out="alone")
     assert digest(folder / "alone") == digest(folder / "c" / "hard")
 
 
@@ -313,7 +313,7 @@ def test_models_that_translate(folder):
 
 
 def test_beginning_with_another_model(folder):
-    weft.train("generate", "book.txt", steps=2, tokenizer="characters", threads=1, set=CHANGES, out="base")
+    weft.train("book.txt", task="generate", steps=2, tokenizer="characters", threads=1, set=CHANGES, out="base")
     rates = {"training.optimizer.learning_rate": [0.001, 0.01]}
     result = run(rates, sizes={"training.batch": "6"}, options={"tokenizer": None, "steps": 2, "start": "base"})
     assert [row["status"] for row in result.rows] == ["finished", "finished"]

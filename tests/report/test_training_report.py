@@ -198,7 +198,7 @@ def test_images(tmp_path, monkeypatch):
     pixels, labels = bars(60)
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     small = {"model.width": 16, "model.depth": 1, "model.patch": 4, "model.stem": (), "model.attention.heads": 2}
-    run = package.train("classify", (pixels, labels), steps=6, out=str(tmp_path / "run"), threads=1, set=small)
+    run = package.train((pixels, labels), task="classify", steps=6, out=str(tmp_path / "run"), threads=1, set=small)
     page = page_of(run.directory.path)  # written from Python too
     shown = part(page, "examples")
     found = json.loads((tmp_path / "run" / "examples.json").read_text())["examples"]

@@ -131,7 +131,7 @@ def test_tuples_of_words_and_tags_work_in_python(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     places = ("Rome", "Oslo", "Bern", "Lyon", "Ulm", "Bonn")
     rows = [(["Ada", "left", name], ["B-PER", "O", "B-LOC"]) for name in places]
-    run = package.train("tag", rows * 4, steps=2, out=str(tmp_path / "run"), threads=1, set={"model.width": 16})
+    run = package.train(rows * 4, task="tag", steps=2, out=str(tmp_path / "run"), threads=1, set={"model.width": 16})
     assert [word.text for word in run.tag("Ada left Rome").words] == ["Ada", "left", "Rome"]
     assert run.model_config.head.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 

@@ -51,11 +51,11 @@ def test_imported_it_is_a_run_that_fills_and_does_not_write(folder, tmp_path):
 def test_a_bert_is_not_trained_to_write(tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 50)
     with pytest.raises(UnsupportedError, match="does not go on with a text"):
-        weft.train("generate", str(tmp_path / "text.txt"), model="bert-tiny", steps=1, out=str(tmp_path / "run"))
+        weft.train(str(tmp_path / "text.txt"), task="generate", model="bert-tiny", steps=1, out=str(tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
 def test_training_to_write_cannot_begin_from_a_bert(folder, tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 50)
     with pytest.raises(UnsupportedError, match="does not write"):
-        weft.train("generate", str(tmp_path / "text.txt"), start=str(folder), steps=1, out=str(tmp_path / "run"))
+        weft.train(str(tmp_path / "text.txt"), task="generate", from_=str(folder), steps=1, out=str(tmp_path / "run"))

@@ -37,7 +37,7 @@ def run(tmp_path_factory):
     rows = [("a fine warm film", "good"), ("a dull cold film", "bad")] * 20
     out = tmp_path_factory.mktemp("opened") / "run"
     small = {"model.width": 16, "model.depth": 1, "model.attention.heads": 2}
-    return weft.train("classify", rows, model="bert", steps=2, threads=1, set=small, out=str(out))
+    return weft.train(rows, task="classify", model="bert", steps=2, threads=1, set=small, out=str(out))
 
 
 def test_training_and_loading_give_the_object_of_the_task(run):

@@ -91,10 +91,10 @@ def test_training_from_python_warns_by_logging(folder, monkeypatch, caplog):
     monkeypatch.chdir(folder)
     changes = dict(setting.split("=") for setting in SMALL[1::2])
     with caplog.at_level(logging.WARNING):
-        package.train("generate", "book.txt", tokenizer="characters", steps=1, set=changes, threads=1)
+        package.train("book.txt", task="generate", tokenizer="characters", steps=1, set=changes, threads=1)
     assert "long held-out lines" in caplog.text
     caplog.clear()
     (folder / "clean.txt").write_text(text(2000))
     with caplog.at_level(logging.WARNING):
-        package.train("generate", "clean.txt", tokenizer="characters", steps=1, set=changes, threads=1)
+        package.train("clean.txt", task="generate", tokenizer="characters", steps=1, set=changes, threads=1)
     assert "held-out lines" not in caplog.text

@@ -534,7 +534,7 @@ def test_a_temperature_that_is_none_is_refused(undisturbed, tmp_path, value):
 def test_python_trains_on_tuples(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     changes = dict(change.split("=") for change in SIZES) | {"training.evaluate_every": 10}
-    run = package.train("classify", reviews(60), steps=30, threads=1, out=str(tmp_path / "run"), set=changes)
+    run = package.train(reviews(60), task="classify", steps=30, threads=1, out=str(tmp_path / "run"), set=changes)
     assert run.task == "classify" and run.evaluate()["accuracy"] == 1.0
     assert [answer.label for answer in run.classify(["a lovely warm film", "a grim cold film"])] == ["pos", "neg"]
     assert run.classify("a lovely warm film") == run.classify(["a lovely warm film"])[0]
@@ -542,4 +542,4 @@ def test_python_trains_on_tuples(tmp_path, monkeypatch):
     with pytest.raises(package.WeftError, match="one text at a time"):
         run.classify([("a", "b")])
     with pytest.raises(package.WeftError, match="a tuple of 1"):
-        package.train("classify", [("alone",)], steps=1)
+        package.train([("alone",)], task="classify", steps=1)

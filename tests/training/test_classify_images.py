@@ -143,7 +143,7 @@ def test_arrays_from_python(tmp_path, monkeypatch, listed):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     pixels, labels = bars(40)
     data = list(zip(pixels, labels, strict=True)) if listed else (pixels, labels)
-    run = package.train("classify", data, steps=2, threads=1, out=str(tmp_path / "run"), set={"training.batch": 8})
+    run = package.train(data, task="classify", steps=2, threads=1, out=str(tmp_path / "run"), set={"training.batch": 8})
     assert run.model_config.kind == "vit" and run.model_config.head.labels == ("lying", "standing")
     assert len(list((tmp_path / "cache" / "images").iterdir())) == 1
 

@@ -190,7 +190,9 @@ def test_a_finished_run_is_trained_further(folder):
 def test_minutes_are_kept(folder):
     began = time.perf_counter()
     told = {"model.width": 16, "model.window": 1}
-    run = package.train("embed", str(folder / "people.txt"), out=folder / "timed", minutes=0.03, threads=1, set=told)
+    run = package.train(
+        str(folder / "people.txt"), task="embed", out=folder / "timed", minutes=0.03, threads=1, set=told
+    )
     assert time.perf_counter() - began < 30
     assert 1 <= run.config.training.steps and run.similar("king0")
 

@@ -97,7 +97,7 @@ def test_the_best_weights_are_measured_and_not_the_last(folder, tmp_path, monkey
         "training.optimizer.learning_rate": 0.01,
     }  # fmt: skip
     options = {"tokenizer": "characters", "steps": 120, "threads": 1, "out": "run"}
-    run = package.train("generate", "little.txt", test="test.txt", set=changes, **options)
+    run = package.train("little.txt", task="generate", test="test.txt", set=changes, **options)
     found = json.loads(Path("run/test.json").read_text())
     assert found["step"] < 120
     assert found["test_loss"] == pytest.approx(run.evaluate("test.txt")["loss"], abs=1e-6)

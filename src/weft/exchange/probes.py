@@ -70,7 +70,7 @@ class ReadingProbe:
 
     def ours(self, model: Any) -> Results:
         """States of the real tokens, and every logit."""
-        hidden, head = model(self.ids, self.segments, self.keep), model.config.head
+        hidden, head = model.hidden(self.ids, self.segments, self.keep), model.config.head
         can = model.config.provides
         found: Results = {"states": hidden[self.keep]}
         if head.kind == "pooled":
@@ -186,7 +186,7 @@ class ImageProbe:
     def ours(self, model: nn.Module) -> Results:
         """States, and the logits of classes or the vector of the whole image."""
         assert isinstance(model, ImageModel)
-        states, head = model(self.pixels), model.config.head
+        states, head = model.hidden(self.pixels), model.config.head
         if head.classes:
             return {"states": states, "class_logits": model.class_logits(states)}
         pooled = model.pooled(states)

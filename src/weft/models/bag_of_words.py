@@ -8,16 +8,15 @@ at random while it learns keeps rare ones from being learned by heart (Wager, Wa
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from weft.blocks.roles import LABEL_HEAD, by_name
 from weft.config import Choice, Share, Size
-from weft.errors import UnsupportedError
 from weft.models.base import LayerStack, Maker, Model, ModelConfig
 from weft.models.capabilities import Capability, ClassifiesText
 from weft.models.classes import Classes
@@ -123,12 +122,17 @@ class BagOfWords(Model):
         return example_cross_entropy(self.text_logits(row), make)
 
     def forward(
-        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None, **options: Any
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        keep: Bool[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B C"]:
-        """Each row is a text."""
-        if options:
-            raise UnsupportedError(f"{', '.join(options)} for a bag of words", expected="`text_logits(row)`")
-        return self.text_logits(TextRow.of(list(tokens), None if segments is None else list(segments)))
+        """A logit for each class; each row is a text, of which `keep` marks the real tokens."""
+        given = [tokens] if segments is None else [tokens, segments]
+        rows = [
+            list(one) if keep is None else [row[real] for row, real in zip(one, keep, strict=True)] for one in given
+        ]
+        return self.text_logits(TextRow.of(*rows))
 
     def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
         """The sum of what the tokens of each text say; added up in the order of their ids, so that texts with the same

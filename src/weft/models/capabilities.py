@@ -62,6 +62,8 @@ class EncodesText(Protocol):
     @property
     def context(self) -> int | None: ...
 
+    def hidden(self, tokens: Tensor) -> Tensor: ...
+
     def text_states(self, texts: Sequence[Ids]) -> list[Tensor]:
         """(its length, D) for each text."""
         ...
@@ -104,6 +106,8 @@ class FillsSpans(Seq2SeqLM, Protocol):
 @runtime_checkable
 class EncodesImages(Protocol):
     """Pixels in, a state for each place out, and one vector for the image."""
+
+    def hidden(self, pixels: Tensor) -> Tensor: ...
 
     def pooled(self, states: Tensor) -> Tensor: ...
 

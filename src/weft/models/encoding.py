@@ -47,7 +47,7 @@ class TextRow:
 
     def states(self, model: nn.Module) -> Tensor:
         """(1, total, D): the state of each token."""
-        states: Tensor = model(self.tokens, self.segments, unpadded=self.unpadded)
+        states: Tensor = model.hidden(self.tokens, self.segments, unpadded=self.unpadded)  # type: ignore[operator]
         return states
 
 

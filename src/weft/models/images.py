@@ -80,7 +80,7 @@ class ImageConfig(ModelConfig):
 
 
 class ImageModel(Model):
-    """Pixels in, a state for each place out; `class_logits` reads from these."""
+    """Pixels in, a logit for each class out; `hidden` gives the state of each place, which the head reads."""
 
     roles = by_name(classes=LABEL_HEAD)
 
@@ -94,8 +94,17 @@ class ImageModel(Model):
 
     def example_loss(self, batch: int, length: int, make: Maker) -> Tensor:
         """The loss of the classes, or the sum of all states without any."""
-        states = self(*self.example_inputs(batch, length, make))
-        return example_cross_entropy(self.class_logits(states), make) if self.config.head.classes else states.sum()
+        found = self(*self.example_inputs(batch, length, make))
+        return example_cross_entropy(found, make) if self.config.head.classes else found.sum()
+
+    def forward(self, pixels: Pixels) -> Float[Tensor, "B classes"] | States:
+        """A logit for each class; without a head for classes, the state of each place."""
+        states = self.hidden(pixels)
+        return self.class_logits(states) if self.config.head.classes else states
+
+    def hidden(self, pixels: Pixels) -> States:
+        """The state of each place, from which the head reads."""
+        raise UnsupportedError(f"{type(self).__name__} does not say how it reads pixels")
 
     def check_pixels(self, pixels: Pixels) -> None:
         """Refuse what is no batch of images with the model's channels."""

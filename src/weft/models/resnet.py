@@ -177,7 +177,7 @@ class ResNet(ImageModel):
     def layers_in_order(self) -> list[LayerStack]:
         return [stack_of_stages(self.stages)]
 
-    def forward(self, pixels: Pixels) -> States:
+    def hidden(self, pixels: Pixels) -> States:
         """The state of each place, row by row."""
         self.check_pixels(pixels)
         self._check_norms(pixels)

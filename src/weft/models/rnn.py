@@ -172,11 +172,6 @@ class RecurrentModel(CausalDecoder):
     def layers_in_order(self) -> list[LayerStack]:
         return [stack_of("layers", self.layers)]
 
-    def example_inputs(self, batch: int, length: int, make: Maker) -> tuple[Tensor, ...]:
-        if self.head is None:  # it reads rows of texts, and is not called with tokens
-            raise UnsupportedError(f"a {self.config.kind} without a head for the next token has no example inputs")
-        return super().example_inputs(batch, length, make)
-
     def example_loss(self, batch: int, length: int, make: Maker) -> Tensor:
         if self.head is not None:
             return super().example_loss(batch, length, make)
@@ -189,6 +184,26 @@ class RecurrentModel(CausalDecoder):
     def new_caches(self, capacity: int | None = None) -> list[Cache]:
         """The same: they are of one size for any `capacity`."""
         return [*self.new_states()]
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        *,
+        keep: Bool[Tensor, "B T"] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> Float[Tensor, "*lead C"]:
+        """Logits (B, T, V) over the next token; with a head for classes, (B, classes): each row is a text."""
+        head = self.config.head
+        if self.classes is None or not isinstance(head, RecurrentClassesConfig):
+            return super().forward(tokens, keep=keep, caches=caches)
+        if caches is not None:
+            raise UnsupportedError("caches for whole texts", expected="none: a text is read from its first token")
+        if keep is None:
+            lengths = torch.full((len(tokens),), tokens.shape[1], device=tokens.device)
+        else:
+            order, lengths = real_first(keep)
+            tokens = tokens.masked_fill(~keep, 0).gather(1, order)
+        return self.classes(self._pooled(self._read(tokens, lengths, None), lengths, head.pool))
 
     def hidden(
         self,
@@ -240,12 +255,11 @@ class RecurrentModel(CausalDecoder):
         texts = torch.split(row.tokens[0], list(row.unpadded.lengths))
         tokens = pad_sequence(list(texts), batch_first=True)
         lengths = torch.tensor(row.unpadded.lengths, device=tokens.device)
-        keep = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
-        states = self._read(tokens, lengths, None)
-        return self.classes(self._pooled(states, keep, head.pool))
+        return self.classes(self._pooled(self._read(tokens, lengths, None), lengths, head.pool))
 
-    def _pooled(self, states: Float[Tensor, "N T D"], keep: Bool[Tensor, "N T"], pool: str) -> Float[Tensor, "N D"]:
-        """One vector for each text."""
+    def _pooled(self, states: Float[Tensor, "N T D"], lengths: Int[Tensor, "N"], pool: str) -> Float[Tensor, "N D"]:
+        """One vector for each text; padding comes after its tokens."""
+        keep = torch.arange(states.shape[1], device=states.device) < lengths[:, None]
         outside = ~keep[..., None]
         if pool == "mean":
             return states.masked_fill(outside, 0).sum(1) / keep.sum(1, keepdim=True)

@@ -99,7 +99,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
         def look(model: nn.Module, seed: int) -> Any:
             chance = torch.Generator().manual_seed(seed)
             pixels = torch.randn(1, config.channels, length, length, generator=chance)
-            return model(pixels.to(next(model.parameters())))
+            return model.hidden(pixels.to(next(model.parameters())))  # type: ignore[operator]
 
         return look, length
     words: int = config.vocab_size  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""`weft.train(…)`: training from Python, with the same words as the command."""
+"""`weft.train(…)`: training from Python, with the options of the command; data may be objects of Python."""
 
 from __future__ import annotations
 
@@ -9,56 +9,51 @@ import math
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from weft.checkpoints.files import write_text
 from weft.errors import ConfigError
 from weft.tasks.experiment import Experiment
+from weft.tasks.keywords import Given, TrainKeywords, check_keywords, with_keywords
 from weft.tasks.preparation import cache_folder
-from weft.tasks.request import Request, make_request
+from weft.tasks.request import make_request
 from weft.tasks.run import Run, load
 from weft.tasks.task import Task, find_task
 
 log = logging.getLogger(__name__)
 
 
-Given = Any  # a path, several, texts, tuples of a text and its label or target, arrays and labels, or a data frame
-OPTIONS = tuple(
-    Request.__dataclass_fields__.keys() - {"data", "task", "recipe", "changes", "started", "dry_run", "task_is_told"}
-)
-
-
-def train(
-    task: str | None = None,
-    data: Given | None = None,
-    *,
-    config: str | Path | None = None,
-    set: dict[str, Any] | None = None,
-    **options: Any,
-) -> Run:
-    """Train and return the run: `weft.train("generate", "book.txt", minutes=5)`.
+@with_keywords(TrainKeywords)
+def train(data: Given = None, **options: Unpack[TrainKeywords]) -> Run:
+    """Train on data of your own: `weft.train("book.txt", minutes=5)`, `weft.train("reviews.csv", task="classify")`.
 
     `data` is a path, several paths, "demo", a list of texts, of (text, label) tuples, of (source, target) tuples to
     translate, of (array, label) tuples for images (or a tuple of all pixels and all labels), or a data frame; so are
-    the options `validation` and `test`. The other options are those of `weft train`
-    (model, tokenizer, text, pair, label, source, target, minutes, steps, epochs, seed, device, threads, out, freeze,
-    watch, and `start` for its --from).
-    `config="recipe.toml"` gives all of that from a file, and `set={"model.width": 128}` sets anything else.
+    `validation` and `test`. The task is found from the data or named by `task`. The other keywords are the options of
+    `weft train` (`from_` is its --from); `config="recipe.toml"` gives all of that from a file, and
+    `set={"model.width": 128}` sets anything else. Returns what the task makes: a `TextGenerator`, a `TextClassifier` …
     """
     started = time.perf_counter()
-    for name in options:
-        if name not in OPTIONS:
-            raise ConfigError(f"unknown option {name!r}", expected=f"one of {', '.join(sorted(OPTIONS))}")
-    for name in ("validation", "test"):
-        if options.get(name):
-            options[name] = paths_of(options[name], task)
-    words = () if data is None else paths_of(data, task)
-    request = make_request(words, options, task=task, config=config, changes=set)
+    said = check_keywords(data, options, TrainKeywords)
+    request = make_request(
+        words_of(said), said, task=said.pop("task", None), config=said.pop("config", None), changes=said.pop("set", {})
+    )
     request.started = started
     run, _ = Experiment.plan(request, _log).fit()
     return load(run.path)
+
+
+def words_of(said: dict[str, Any]) -> tuple[str, ...]:
+    """The paths of the data, which are taken out of what was said; those of other parts are put in its place."""
+    task = said.get("task")
+    for name in ("validation", "test"):
+        if name in said:
+            said[name] = paths_of(said[name], task)
+    if "from_" in said:
+        said["start"] = said.pop("from_")
+    return paths_of(said.pop("data"), task) if "data" in said else ()
 
 
 def _log(event: dict[str, Any]) -> None:

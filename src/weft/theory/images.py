@@ -81,6 +81,6 @@ def _trained(model: str, data: Path, out: Path) -> tuple[float, int]:
     from weft.tasks import train
 
     settings = {f"model.{name}": value for name, value in MODELS[model].items()} | TRAINING
-    run = train("classify", str(data), model=model, steps=STEPS, out=str(out), threads=1, set=settings)
+    run = train(data, task="classify", model=model, steps=STEPS, out=str(out), threads=1, set=settings)
     parameters = sum(p.numel() for p in run.model.parameters())
     return float(run.evaluate(str(data))["accuracy"]), parameters

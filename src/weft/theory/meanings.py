@@ -119,7 +119,7 @@ def _reader(sentences: Tensor, size: int) -> Any:
         rows = sentences[torch.randint(len(sentences), (64,))]
         keep = rows != 0
         hidden = keep & (torch.rand(rows.shape) < 0.2)
-        states = model(rows.masked_fill(hidden, 1), keep=keep)
+        states = model.hidden(rows.masked_fill(hidden, 1), keep=keep)
         loss = F.cross_entropy(model.masked_logits(states[hidden]), rows[hidden])
         steps.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -129,7 +129,7 @@ def _reader(sentences: Tensor, size: int) -> Any:
 
 def _states(model: Any, rows: Tensor) -> Tensor:
     with torch.no_grad():
-        states: Tensor = model(rows, keep=rows != 0)
+        states: Tensor = model.hidden(rows, keep=rows != 0)
     return states
 
 

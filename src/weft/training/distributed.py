@@ -78,13 +78,14 @@ def ranks_from_environment(device: str) -> Ranks:
 def shard(model: Model, ranks: Ranks, device: torch.device) -> None:
     """Each rank keeps a part of every parameter, and gathers a layer only while it runs (FSDP2)."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard  # takes as long as half of torch: for those who need it
+    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method  # slow to import
 
     mesh = init_device_mesh(device.type, (ranks.world,))
     for stack in model.layers_in_order():
         for site in stack.layers:
             fully_shard(site.module, mesh=mesh)
     fully_shard(model, mesh=mesh)
+    register_fsdp_forward_method(model, "hidden")  # objectives that read states call it instead of the model
 
 
 def gather(tensor: Tensor) -> Tensor:

@@ -242,7 +242,8 @@ class BERTConfig(ModelConfig, kind="bert"):
 
 
 class BERT(Model):
-    """Tokens in, a vector for each out; `masked_logits`, `pair_logits`, `class_logits`, `token_logits` read these."""
+    """Tokens in, logits of its head out; `hidden` gives the states that `masked_logits`, `pair_logits`, `class_logits`
+    and `token_logits` read."""
 
     roles = by_name(
         tokens=TOKENS,
@@ -368,6 +369,27 @@ class BERT(Model):
         return self.config.max_length
 
     def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        keep: Bool[Tensor, "B T"] | None = None,
+        *,
+        unpadded: PackedSequences | None = None,
+    ) -> Float[Tensor, "*lead C"]:
+        """Logits of its head: (B, T, V) of hidden tokens, (B, T, labels), (N, classes), or (N, answers) to its first
+        question about pairs. Without a head, the states (B, T, D). Of several heads, the masked one answers."""
+        hidden = self.hidden(tokens, segments, keep, unpadded=unpadded)
+        if self.masked is not None:
+            return self.masked_logits(hidden)
+        if self.labels is not None:
+            return self.token_logits(hidden)
+        if self.classes is not None:
+            return self.class_logits(hidden, keep, unpadded=unpadded)
+        if self.pairs is not None:
+            return self.pair_logits(hidden, next(iter(self.pairs)), keep, unpadded=unpadded)
+        return hidden
+
+    def hidden(
         self,
         tokens: Int[Tensor, "B T"],
         segments: Int[Tensor, "B T"] | None = None,

@@ -173,7 +173,7 @@ class ConvNeXtStage(nn.Module):
 
 
 class ConvNeXt(ImageModel):
-    """Pixels in, a state for each place of the last stage out."""
+    """Pixels in; states are those of the places of the last stage."""
 
     roles = by_name(patches=PATCHES, patches_norm=PATCH_NORM)
 
@@ -205,7 +205,7 @@ class ConvNeXt(ImageModel):
     def layers_in_order(self) -> list[LayerStack]:
         return [stack_of_stages(self.stages, "halving")]
 
-    def forward(self, pixels: Pixels) -> States:
+    def hidden(self, pixels: Pixels) -> States:
         """The state of each place, row by row; a rest at the border that fills no patch is not read."""
         self.check_pixels(pixels)
         if min(pixels.shape[2:]) < self.config.smallest:

@@ -235,7 +235,7 @@ class DaViTStage(nn.Module):
 
 
 class DaViT(ImageModel):
-    """Pixels in, a state for each place of the last stage out."""
+    """Pixels in; states are those of the places of the last stage."""
 
     def __init__(self, config: DaViTConfig) -> None:
         super().__init__(config)
@@ -295,7 +295,7 @@ class DaViT(ImageModel):
     def layers_in_order(self) -> list[LayerStack]:
         return [stack_of_stages(self.stages, "shrink")]
 
-    def forward(self, pixels: Pixels) -> States:
+    def hidden(self, pixels: Pixels) -> States:
         """The state of each place of the last stage, row by row; any size of image will do."""
         *_, (states, _) = self.pyramid(pixels)
         return states

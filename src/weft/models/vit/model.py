@@ -200,7 +200,7 @@ class ViT(ImageModel):
     def layers_in_order(self) -> list[LayerStack]:
         return [stack_of("layers", self.layers)]
 
-    def forward(self, pixels: Pixels) -> States:
+    def hidden(self, pixels: Pixels) -> States:
         """The state of each patch, row by row."""
         self.check_pixels(pixels)
         if min(pixels.shape[2:]) < self.config.patch:

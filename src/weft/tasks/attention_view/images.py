@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import torch
 
 from weft.analysis.capturing import AttentionMap, site_of
 from weft.analysis.maps import watched
@@ -32,16 +31,14 @@ def image_view(run: Run, given: Given) -> AttentionView:
     form, model = form_of(run), cast(ImageModel, run.model)
     image = decoded(form, given)
     pixels = as_input(np.stack([image]), form.pixel_mean, form.pixel_deviation).to(run.device)
-    states, seen = watched(model, lambda: model(pixels))
+    found, seen = watched(model, lambda: model(pixels))
     grids = model.place_grids(*pixels.shape[2:])
     maps = tuple(_views(seen, grids))
     facts = {"image": f"{image.shape[1]} × {image.shape[2]} pixels"}
     facts["places"] = ", then ".join(f"{grid.rows} × {grid.columns}" for grid in grids)
     head = cast(ImageConfig, run.model_config).head
     if head.classes:
-        with torch.inference_mode():
-            logits = model.class_logits(states).cpu().double().numpy()
-        facts |= answer_facts(answers_of(logits, labels_of(head, form.separator))[0])
+        facts |= answer_facts(answers_of(found.cpu().double().numpy(), labels_of(head, form.separator))[0])
     if any(BORDER in one.answering.labels for one in maps):
         facts[BORDER] = "zeros at the edge that fill up the last windows: they are looked at too"
     title = "an image" if isinstance(given, np.ndarray) else in_a_few_words(str(given))
