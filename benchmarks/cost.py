@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from cost_setup import FAMILIES, counted, numbers, small, usual_length
+from fixtures.operations import LEARNED_FAMILIES, count_operations, make_numbers, make_small_config, usual_length
 from weft.cost.estimate import memory_of, seconds_of
 from weft.cost.flops import walk
 from weft.cost.learning import Learning
@@ -65,7 +65,7 @@ class Case:
             for begin in range(0, self.batch, learning.part(self.batch)):
                 size = min(learning.part(self.batch), self.batch - begin)
                 with torch.autocast("cpu", torch.bfloat16, enabled=learning.bf16):
-                    loss = model.example_loss(size, self.length, numbers)
+                    loss = model.example_loss(size, self.length, make_numbers)
                 torch.autograd.backward(loss)
             move()
             model.zero_grad()
@@ -105,9 +105,12 @@ def say(name: str, ours: float, peer: float) -> None:
 
 def flops() -> None:
     """Every family of the registry, forward and backward."""
-    for family in FAMILIES:
-        config = small(family)
-        found, real = walk(config, batch=2, length=usual_length(config)).total, counted(config, 2, usual_length(config))
+    for family in LEARNED_FAMILIES:
+        config = make_small_config(family)
+        found, real = (
+            walk(config, batch=2, length=usual_length(config)).total,
+            count_operations(config, 2, usual_length(config)),
+        )
         say(f"flops/{family}/forward", found.forward, real[0])
         say(f"flops/{family}/backward", found.backward, real[1])
 

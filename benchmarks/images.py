@@ -21,8 +21,8 @@ from torch.nn import functional as F
 from weft.blocks.attention import SoftmaxConfig
 from weft.models import ImageHead, ViTConfig, preset
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "parity"))
-from timm_setup import timm_or_skip
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from fixtures.timm_models import import_timm_or_skip
 
 SIZES = {  # width, depth, heads, patch, rows of the images, images in a step
     "vit-ti": (192, 12, 3, 16, 224, 8),
@@ -40,7 +40,7 @@ def ours(width: int, depth: int, heads: int, patch: int, size: int) -> nn.Module
 
 
 def theirs(width: int, depth: int, heads: int, patch: int, size: int) -> nn.Module:
-    timm_or_skip()
+    import_timm_or_skip()
     from timm.models.vision_transformer import VisionTransformer
 
     sizes = {"embed_dim": width, "depth": depth, "num_heads": heads, "patch_size": patch, "img_size": size}

@@ -61,6 +61,6 @@ def as_a_user():
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory):
     """Tiny runs of every kind, each trained when a test first asks for it."""
-    from table_setup import Desk
+    from fixtures.runs import Desk
 
     return Desk(tmp_path_factory.mktemp("desk"))

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-import image_setup
-import table_setup
-import training_setup
 import weft
 from conformance import attention_checks
-from plugin_setup import put_plugins, registries_as_they_were
+from fixtures.commands import generator_command, image_classifier_command, run_weft
+from fixtures.images import write_image_folder
+from fixtures.plugins import restore_registries, write_plugins
+from fixtures.tables import write_parallel_files, write_translation_table
+from fixtures.texts import make_text
 from weft.blocks import AttentionConfig
 from weft.checkpoints.hugging_face import write_folder
 from weft.cost.flops import walk
@@ -56,17 +57,17 @@ def test_snippets_run(page, desk, monkeypatch):
     if "runs/book" in page.read_text(encoding="utf-8"):
         quick("generate", "book.txt", out="runs/book")
     if 'load("runs/flowers")' in page.read_text(encoding="utf-8"):
-        training_setup.here(*image_setup.image_words("flowers", "runs/flowers", 2), cwd=desk)
+        run_weft(*image_classifier_command("flowers", "runs/flowers", 2), cwd=desk)
     if 'load("runs/vectors")' in page.read_text(encoding="utf-8"):
-        training_setup.here("train", "embed", "book.txt", "--steps", "2", "--out", "runs/vectors", cwd=desk)
+        run_weft("train", "embed", "book.txt", "--steps", "2", "--out", "runs/vectors", cwd=desk)
     put_bert(page, desk)
     put_marian(page, desk)
-    with registries_as_they_were():
+    with restore_registries():
         execute(page)
 
 
 def test_the_guides_own_kind_passes_the_conformance_suite():
-    with registries_as_they_were():
+    with restore_registries():
         execute(ROOT / "docs/guides/add-an-attention.md")
         for config in (
             AttentionConfig.from_config("top-k"),
@@ -78,15 +79,15 @@ def test_the_guides_own_kind_passes_the_conformance_suite():
 
 def test_the_guides_own_kind_is_everywhere(tmp_path):
     """No file of src/ knows of it: it is trained, counted, inspected, looked into and drawn as any other."""
-    (tmp_path / "book.txt").write_text(training_setup.text(3000))
-    with registries_as_they_were():
+    (tmp_path / "book.txt").write_text(make_text(3000))
+    with restore_registries():
         execute(ROOT / "docs/guides/add-an-attention.md")
 
         def weft_says(*words):
-            return json.loads(training_setup.here(*words, "--json", cwd=tmp_path).stdout)
+            return json.loads(run_weft(*words, "--json", cwd=tmp_path).stdout)
 
-        words = training_setup.train_words("book.txt", "run", 3, "--set", "model.attention.kind=top-k")
-        training_setup.here(*words, "--set", "model.attention.k=3", cwd=tmp_path)
+        words = generator_command("book.txt", "run", 3, "--set", "model.attention.kind=top-k")
+        run_weft(*words, "--set", "model.attention.k=3", cwd=tmp_path)
         shared = {"kind": "gpt", "vocab_size": 50, "width": 32, "depth": 2}
         ours, full = (ModelConfig.from_config({**shared, "attention": kind}) for kind in ("top-k", "softmax"))
         ours, full = (walk(config, batch=2, length=70).parts["attention scores"] for config in (ours, full))
@@ -149,7 +150,7 @@ def small(words):
 
 def reviews(count, seed, copied=""):
     """A table of texts and labels; a part of it may be copied from another one."""
-    sentences = training_setup.text(60 * count, seed).splitlines()[:count]
+    sentences = make_text(60 * count, seed).splitlines()[:count]
     rows = [f'"{line}",{("good", "bad", "good")[n % 3]}\n' for n, line in enumerate(sentences)]
     return "text,label\n" + "".join(rows) + "".join(copied.splitlines(keepends=True)[1:])
 
@@ -157,15 +158,15 @@ def reviews(count, seed, copied=""):
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
     """A folder with a book, tables and pairs of texts in it, as the pages assume."""
-    (tmp_path / "book.txt").write_text(training_setup.text(3000))
+    (tmp_path / "book.txt").write_text(make_text(3000))
     (tmp_path / "reviews.csv").write_text(reviews(200, seed=1))
     (tmp_path / "reviews-test.csv").write_text(reviews(47, seed=2, copied=reviews(3, seed=1)))
-    table_setup.write_pairs_table(tmp_path / "pairs.tsv", 60)
+    write_translation_table(tmp_path / "pairs.tsv", 60)
     for seed, name in enumerate(("train", "val", "test")):
-        table_setup.write_parallel(tmp_path, name, 60 if name == "train" else 8, seed)
+        write_parallel_files(tmp_path, name, 60 if name == "train" else 8, seed)
     (tmp_path / "sources.txt").write_text("the house\n\na story of it\n")
     for seed, part in enumerate(("train", "test")):
-        image_setup.write_folder(tmp_path / "flowers" / part, 24, seed)
+        write_image_folder(tmp_path / "flowers" / part, 24, seed)
     shutil.copy(next((tmp_path / "flowers" / "test").rglob("*.png")), tmp_path / "tulip.png")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -175,7 +176,7 @@ def put_bert(page, desk):
     """The Hugging Face folder that a page takes for granted."""
     if "models/bert" not in page.read_text(encoding="utf-8"):
         return
-    tokenizer = TokenizerConfig.from_config("wordpiece").train([training_setup.text(3000)])
+    tokenizer = TokenizerConfig.from_config("wordpiece").train([make_text(3000)])
     fields = preset("bert-base")[1] | {"vocab_size": tokenizer.vocab_size, "width": 16, "depth": 1, "max_length": 64}
     config = BERTConfig(**fields | {"attention": {"kind": "softmax", "heads": 2}, "head": "masked"})
     folder = desk / "models" / "bert"
@@ -187,7 +188,7 @@ def put_marian(page, desk):
     """The same for a model that translates."""
     if "models/marian" not in page.read_text(encoding="utf-8"):
         return
-    tokenizer = TokenizerConfig.from_config("bpe").train([training_setup.text(3000)])
+    tokenizer = TokenizerConfig.from_config("bpe").train([make_text(3000)])
     sizes = {"vocab_size": tokenizer.vocab_size, "start": tokenizer.end, "width": 16, "depth": 1, "max_length": 64}
     fields = preset("transformer-base")[1] | sizes | {"attention": {"kind": "softmax", "heads": 2}}
     config = TransformerConfig(**fields)
@@ -223,8 +224,8 @@ def test_commands_work(page, desk):
     put_marian(page, desk)
     if any("runs/book" in line for line, _ in lines) and not any("--out runs/book" in line for line, _ in lines):
         check_weft_line(small(["train", "book.txt", "--out", "runs/book"]), "", desk)
-    put_plugins(page, desk)
-    with registries_as_they_were():
+    write_plugins(page, desk)
+    with restore_registries():
         check_lines(lines, desk)
 
 
@@ -245,7 +246,7 @@ def check_lines(lines, desk):
 
 def check_weft_line(words, output, folder):
     if not output.strip():  # in this process, which has torch loaded already
-        training_setup.here(*words, cwd=folder)
+        run_weft(*words, cwd=folder)
         return
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
     result = subprocess.run(

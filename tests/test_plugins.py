@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from plugin_setup import registries_as_they_were
-from training_setup import here, weft
+from fixtures.commands import run_weft, run_weft_process
+from fixtures.plugins import restore_registries
 from weft import plugins
 from weft.blocks import AttentionConfig
 from weft.errors import ConfigError, DataError
@@ -60,9 +60,9 @@ def desk(tmp_path, forget):
 def test_a_run_of_a_plugin_needs_it_ever_after(desk):
     """In processes of their own: trained, used, refused without, resumed."""
     words = ["train", "book.txt", "--out", "run", *SMALL, *KIND]
-    refused = weft(*words, cwd=desk, check=False)
+    refused = run_weft_process(*words, cwd=desk, check=False)
     assert refused.returncode == 2 and "unknown attention kind 'first-keys'" in refused.stderr
-    weft("--plugin", "first_keys.py", *words, cwd=desk)
+    run_weft_process("--plugin", "first_keys.py", *words, cwd=desk)
     recorded = json.loads((desk / "run" / "config.json").read_text())["plugins"]
     assert [(one["name"], one["file"], len(one["sha256"])) for one in recorded] == [("first_keys", "first_keys.py", 64)]
     for verb in (
@@ -71,21 +71,21 @@ def test_a_run_of_a_plugin_needs_it_ever_after(desk):
         ["inspect", "run"],
         ["resume", "run", "--steps", "1"],
     ):
-        without = weft(*verb, cwd=desk, check=False)
+        without = run_weft_process(*verb, cwd=desk, check=False)
         assert without.returncode == 1 and "needs the plugin first_keys.py" in without.stderr, verb
         assert "add  --plugin first_keys.py" in without.stderr
-        weft(*verb, "--plugin=first_keys.py", cwd=desk)
+        run_weft_process(*verb, "--plugin=first_keys.py", cwd=desk)
 
 
 def test_a_run_without_kinds_of_a_plugin_names_none(desk):
-    here("train", "book.txt", "--out", "run", *SMALL, "--plugin", "first_keys.py", cwd=desk)
+    run_weft("train", "book.txt", "--out", "run", *SMALL, "--plugin", "first_keys.py", cwd=desk)
     assert "plugins" not in json.loads((desk / "run" / "config.json").read_text())
 
 
 def test_processes_that_are_started_load_the_same_files(desk):
     plugins.load_plugin(desk / "first_keys.py")
     assert os.environ[plugins.VARIABLE] == str((desk / "first_keys.py").resolve())
-    told = weft("train", "book.txt", "--out", "run", *SMALL, *KIND, cwd=desk)
+    told = run_weft_process("train", "book.txt", "--out", "run", *SMALL, *KIND, cwd=desk)
     assert told.returncode == 0
 
 
@@ -109,7 +109,7 @@ def test_a_plugin_that_changed_is_told(desk, caplog):
 )
 def test_a_plugin_that_fails_says_why(desk, content, message):
     (desk / "bad.py").write_text(content)
-    told = here("tokens", "a text", "--plugin", "bad.py", cwd=desk, check=False)
+    told = run_weft("tokens", "a text", "--plugin", "bad.py", cwd=desk, check=False)
     assert told.returncode == 2 and message in told.stderr and len(told.stderr.splitlines()) <= 3
     assert "bad" not in plugins.LOADED
 
@@ -133,9 +133,9 @@ def test_a_damaged_list_is_refused(recorded):
 
 def test_no_code_of_a_run_is_run(desk):
     """What stands in a run directory names a plugin; it is never imported from there."""
-    weft("--plugin", "first_keys.py", "train", "book.txt", "--out", "run", *SMALL, *KIND, cwd=desk)
+    run_weft_process("--plugin", "first_keys.py", "train", "book.txt", "--out", "run", *SMALL, *KIND, cwd=desk)
     (desk / "run" / "first_keys.py").write_text("raise SystemExit('code of a run was run')")
-    told = weft("inspect", "run", cwd=desk, check=False)
+    told = run_weft_process("inspect", "run", cwd=desk, check=False)
     assert told.returncode == 1 and "needs the plugin" in told.stderr
 
 
@@ -160,7 +160,7 @@ def test_a_task_of_a_plugin_is_found_by_its_name(desk):
     """It is registered by being defined, gone with its registry, and a run of it names the plugin."""
     body = "from weft.tasks.generate.task import Generate\n\nclass Retell(Generate):\n    name = 'retell'\n"
     (desk / "retell.py").write_text(body)
-    with registries_as_they_were():
+    with restore_registries():
         plugins.load_plugin(desk / "retell.py")
         assert task_names()[-1] == "retell" and type(find_task("retell")).__name__ == "Retell"
         assert plugins.plugins_of({"task": "retell"})[0]["name"] == "retell"

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from family_setup import ATTENDING, CASES, FAMILIES, Case, check_maps, gap, outputs_of, rebuilt, run
+from fixtures.attention_maps import check_maps, rebuild_output, record_outputs, relative_gap
+from fixtures.families import ATTENDING, CASES, FAMILIES, Case, run_model
 from weft.analysis import attention_maps, capture, rollout
 from weft.analysis.maps import looked_at
 from weft.blocks.attention import EVERYTHING, Mask
@@ -30,11 +31,11 @@ def test_looking_changes_nothing(name):
     case = CASES[name]
     model = case.model()
     inputs, options = case.inputs(model)
-    plain = run(model, inputs, options)
+    plain = run_model(model, inputs, options)
     with capture(model):
-        assert torch.equal(run(model, inputs, options), plain)
+        assert torch.equal(run_model(model, inputs, options), plain)
     attention_maps(model, inputs, **options)
-    assert torch.equal(run(model, inputs, options), plain)
+    assert torch.equal(run_model(model, inputs, options), plain)
     assert not any(m._forward_pre_hooks or m._forward_hooks for m in model.modules())
 
 
@@ -113,7 +114,7 @@ def test_a_wrong_map_is_found(what):
     name, broken = BROKEN[what]
     model = CASES[name].model()
     inputs, options = CASES[name].inputs(model)
-    theirs = outputs_of(model, inputs, options)
+    theirs = record_outputs(model, inputs, options)
     chosen = {"davit": "stages.0.layers.0.spatial.attention", "transformer": "decoder.layers.1.cross_attention"}
     layer = chosen.get(name, next(iter(theirs)))
     if what.endswith("channels"):
@@ -121,18 +122,18 @@ def test_a_wrong_map_is_found(what):
     seen = looked_at(model, inputs, **options)[layer]
     module = attentions(model)[layer]
     with torch.no_grad():
-        assert gap(rebuilt(module, replace(seen)), theirs[layer]) <= 1e-5
-        assert gap(rebuilt(module, broken(seen)), theirs[layer]) > 1e-3
+        assert relative_gap(rebuild_output(module, replace(seen)), theirs[layer]) <= 1e-5
+        assert relative_gap(rebuild_output(module, broken(seen)), theirs[layer]) > 1e-3
 
 
 def test_a_missing_output_bias_is_found():
     model = Case("gpt", {"attention.bias": True}).model()
     inputs, _ = CASES["gpt"].inputs(model)
-    theirs, maps = outputs_of(model, inputs, {}), looked_at(model, inputs)
+    theirs, maps = record_outputs(model, inputs, {}), looked_at(model, inputs)
     module = attentions(model)["layers.0.attention"]
     torch.nn.init.zeros_(module.output.bias)
     with torch.no_grad():
-        assert gap(rebuilt(module, maps["layers.0.attention"]), theirs["layers.0.attention"]) > 1e-3
+        assert relative_gap(rebuild_output(module, maps["layers.0.attention"]), theirs["layers.0.attention"]) > 1e-3
 
 
 # -- shapes, and what is given ----------------------------------------------------------------

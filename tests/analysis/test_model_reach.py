@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from family_setup import FAMILIES, Case, check_reach, drawn
+from fixtures.families import FAMILIES, Case, draw_weights
+from fixtures.reach import check_reach
 from weft.analysis.model_reach import HELD, _held_norm, model_reach, reach_as_said
 from weft.analysis.patterns import small
 from weft.blocks.attention import LocalConfig
@@ -52,14 +53,14 @@ def pixels(size, channels=1):
 )
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_gpt_of_any_kind(kind, depth):
-    model = drawn(GPTConfig(vocab_size=9, width=16, depth=depth, attention=small(kind)).build())
+    model = draw_weights(GPTConfig(vocab_size=9, width=16, depth=depth, attention=small(kind)).build())
     found = model_reach(model, tokens(), 14)
     assert found.agrees and len(found.layers) == depth and not found.predicted[:, 15:].any()
     assert found.predicted.shape == (depth, LENGTH)
 
 
 def test_a_bert_in_windows():
-    model = drawn(BERTConfig(vocab_size=9, width=16, depth=3, attention=small("window")).build())
+    model = draw_weights(BERTConfig(vocab_size=9, width=16, depth=3, attention=small("window")).build())
     found = model_reach(model, tokens(), 4)
     assert found.agrees and found.counts == [6, 12, 12]
 
@@ -67,7 +68,7 @@ def test_a_bert_in_windows():
 @pytest.mark.parametrize("pool", ["mean", "class"])
 def test_a_vit(pool):
     kind = "local" if pool == "mean" else "softmax"
-    model = drawn(
+    model = draw_weights(
         ViTConfig(channels=1, image_size=24, patch=4, width=16, depth=2, pool=pool, attention=small(kind)).build()
     )
     found = model_reach(model, pixels(24), 0)
@@ -77,7 +78,7 @@ def test_a_vit(pool):
 
 def test_a_davit_by_places_of_its_first_grid():
     config = DaViTConfig(channels=1, widths=(8, 8), depths=(1, 1), strides=(2, 2), stem=3, head_width=4, window=3)
-    model = drawn(config.build())
+    model = draw_weights(config.build())
     found = model_reach(model, pixels(18), 40)
     assert found.agrees and found.grid == Grid(9, 9)
     assert found.layers[0] == "stage 1: windows 1" and found.layers[2] == "stage 2: shrunk"
@@ -90,7 +91,7 @@ def test_a_davit_by_places_of_its_first_grid():
 @pytest.mark.parametrize("memory", ["last", "same", "joint"])
 def test_a_transformer_sees_the_source_and_what_it_has_written(memory):
     two = {"width": 16, "depth": 2, "memory": memory}
-    model = drawn(TransformerConfig(vocab_size=9, source_vocab_size=9, **two).build())
+    model = draw_weights(TransformerConfig(vocab_size=9, source_vocab_size=9, **two).build())
 
     def call(model, seed):
         chance = torch.Generator().manual_seed(seed)
@@ -106,7 +107,7 @@ def test_a_transformer_sees_the_source_and_what_it_has_written(memory):
 
 def test_the_memory_of_the_same_layer_has_seen_less():
     config = TransformerConfig(vocab_size=9, width=16, depth=2, memory="same", attention=LocalConfig(window=2))
-    found = model_reach(drawn(config.build()), lambda model, seed: model(*_pair(seed)), 2)
+    found = model_reach(draw_weights(config.build()), lambda model, seed: model(*_pair(seed)), 2)
     assert found.agrees
 
 
@@ -116,7 +117,7 @@ def _pair(seed):
 
 
 def test_t5():
-    t5 = drawn(T5Config(vocab_size=9, width=16, depth=1).build())
+    t5 = draw_weights(T5Config(vocab_size=9, width=16, depth=1).build())
     assert model_reach(t5, lambda model, seed: model(*_pair(seed)), -1).agrees
 
 
@@ -142,7 +143,7 @@ def test_one_that_reads_both_ways_sees_all():
 
 @pytest.mark.parametrize("reverse", [True, False])
 def test_seq2seq_reads_from_its_end_if_it_is_told_to(reverse):
-    model = drawn(Seq2SeqConfig(vocab_size=9, width=8, depth=2, reverse=reverse).build())
+    model = draw_weights(Seq2SeqConfig(vocab_size=9, width=8, depth=2, reverse=reverse).build())
     encoder = model_reach(model, lambda model, seed: model(*_pair(seed)), 2, part="encoder")
     expected = [place >= 2 if reverse else place <= 2 for place in range(9)]
     assert encoder.agrees and encoder.position == 2
@@ -153,7 +154,7 @@ def test_seq2seq_reads_from_its_end_if_it_is_told_to(reverse):
 
 
 def test_bahdanau_sees_the_source_and_what_it_has_written():
-    model = drawn(BahdanauConfig(vocab_size=9, source_vocab_size=9, width=8, depth=2).build())
+    model = draw_weights(BahdanauConfig(vocab_size=9, source_vocab_size=9, width=8, depth=2).build())
     decoder = model_reach(model, lambda model, seed: model(*_pair(seed)), 3)
     assert decoder.agrees and decoder.sources == 9 and decoder.counts == [13, 13]
     assert model_reach(model, lambda model, seed: model(*_pair(seed)), 3, part="encoder").counts == [9, 9]
@@ -161,7 +162,7 @@ def test_bahdanau_sees_the_source_and_what_it_has_written():
 
 def test_a_vector_that_does_not_arrive_is_found():
     """Negative control: the writer begins with zeros instead of what was read."""
-    model = drawn(Seq2SeqConfig(vocab_size=9, width=8).build())
+    model = draw_weights(Seq2SeqConfig(vocab_size=9, width=8).build())
     model.decoder.layers[0].register_forward_pre_hook(lambda _, given: (given[0], torch.zeros_like(given[1])))
     found = model_reach(model, lambda model, seed: model(*_pair(seed)), 2)
     assert not found.agrees and not found.measured[:, :9].any() and found.predicted[:, :9].all()
@@ -171,7 +172,7 @@ def test_a_vector_that_does_not_arrive_is_found():
 
 
 def test_a_resnet_sees_two_places_further_with_every_layer():
-    model = drawn(ResNetConfig(channels=1, widths=(16, 16), depths=(2, 2), groups=4).build())
+    model = draw_weights(ResNetConfig(channels=1, widths=(16, 16), depths=(2, 2), groups=4).build())
     found = model_reach(model, pixels(31), 31 * 15 + 15)
     assert found.agrees and found.grid == Grid(31, 31) and found.note == HELD
     assert found.layers[0] == "stage 1: layer 1" and found.layers[-1] == "stage 2: layer 2"
@@ -184,14 +185,14 @@ def test_a_resnet_sees_two_places_further_with_every_layer():
 
 
 def test_a_resnet_whose_stem_halves_twice():
-    model = drawn(ResNetConfig(channels=1, stem="large", widths=(16,), depths=(1,), groups=4).build())
+    model = draw_weights(ResNetConfig(channels=1, stem="large", widths=(16,), depths=(1,), groups=4).build())
     found = model_reach(model, pixels(40), 0)
     assert found.agrees and found.grid == Grid(10, 10) and found.counts == [9]
 
 
 def test_group_norm_tells_of_the_whole_image():
     """Its statistics are those of all places: unless they are held, all see all."""
-    model = drawn(ResNetConfig(channels=1, widths=(16, 16), depths=(1, 1), groups=4).build())
+    model = draw_weights(ResNetConfig(channels=1, widths=(16, 16), depths=(1, 1), groups=4).build())
     found = model_reach(model, pixels(14), 30, hold=False)
     assert found.agrees and found.counts == [14**2, 14**2] and not found.note
     held = model_reach(model, pixels(14), 30)
@@ -199,14 +200,14 @@ def test_group_norm_tells_of_the_whole_image():
 
 
 def test_held_statistics_change_no_number():
-    norm = drawn(nn.GroupNorm(4, 16)).double()
+    norm = draw_weights(nn.GroupNorm(4, 16)).double()
     x = torch.randn(2, 16, 5, 7, dtype=torch.float64)
     assert torch.allclose(_held_norm(norm, x), norm(x), rtol=0, atol=1e-13)
 
 
 def test_a_convnext_by_the_width_of_its_kernel():
     config = ConvNeXtConfig(channels=1, patch=2, widths=(8, 8), depths=(2, 1), kernel=5)
-    model = drawn(config.build())
+    model = draw_weights(config.build())
     found = model_reach(model, pixels(54), 27 * 13 + 13)
     assert found.agrees and found.grid == Grid(27, 27) and not found.note
     assert found.layers == ("stage 1: layer 1", "stage 1: layer 2", "stage 2: halved", "stage 2: layer 1")
@@ -217,7 +218,7 @@ def test_a_convnext_by_the_width_of_its_kernel():
 
 def test_a_leak_beside_a_convolution_is_found():
     """Negative control: a layer that hears of a place far away."""
-    model = drawn(ConvNeXtConfig(channels=1, patch=2, widths=(8,), depths=(1,), kernel=3).build())
+    model = draw_weights(ConvNeXtConfig(channels=1, patch=2, widths=(8,), depths=(1,), kernel=3).build())
     model.stages[0].layers[0].register_forward_hook(lambda _, given, output: output + given[0].roll(4, 2))
     found = model_reach(model, pixels(32), 16 * 8 + 8)
     assert not found.agrees and found.measured.sum() == found.predicted.sum() + 1
@@ -229,7 +230,7 @@ def test_a_leak_beside_a_convolution_is_found():
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in (*LAYERLESS, *COUNTING)])
 def test_every_family_sees_what_is_predicted_with_and_without_numbers(family):
     """The families come from the registry: one that is new has to say what its layers are."""
-    check_reach(Case(family).config(), drawn(Case(family).model()))
+    check_reach(Case(family).config(), draw_weights(Case(family).model()))
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
@@ -261,7 +262,7 @@ def test_what_has_no_layers_is_refused(family):
 
 def test_a_leak_in_a_model_is_found():
     """Negative control: a layer that looks ahead, against a pattern that does not."""
-    model = drawn(GPTConfig(vocab_size=9, width=16, depth=2, attention=LocalConfig(window=3, heads=2)).build())
+    model = draw_weights(GPTConfig(vocab_size=9, width=16, depth=2, attention=LocalConfig(window=3, heads=2)).build())
 
     def leak(module, given, output):
         return output + given[0].roll(-1, 1)

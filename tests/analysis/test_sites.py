@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from family_setup import ATTENDING, CASES, FAMILIES, Case, run
+from fixtures.families import ATTENDING, CASES, FAMILIES, Case, run_model
 from weft.analysis import attention_maps, capture, softmax_health
 from weft.analysis.model_reach import model_reach, recorded
 from weft.blocks import CAUSAL, AttentionConfig, Layers, Mask, PreNorm, TransformerLayer
@@ -48,7 +48,7 @@ def check_sites(model, inputs, options, sites):
     lengths = lengths_of(model, inputs)
     grids = model.place_grids(*inputs.shape[2:]) if isinstance(model, ImageModel) else []
     with capture(model) as maps:
-        run(model, inputs, options)
+        run_model(model, inputs, options)
     for site in sites:
         found = maps[site.name]
         if found.mask.grid is not None and found.over == "tokens" and found.mask.grid != grids[site.grid]:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from browser_setup import Browser, missing
+from browser.driver import Browser, find_missing
 
 
 @pytest.fixture(scope="session")
 def _started(tmp_path_factory):
-    if missing():
-        pytest.skip(missing())
+    if missing := find_missing():
+        pytest.skip(missing)
     browser = Browser(tmp_path_factory.mktemp("browser"))
     yield browser
     browser.close()

@@ -5,12 +5,28 @@ import statistics
 import numpy as np
 import pytest
 
-import attention_setup as views
+from fixtures.attention_views import (
+    HOSTILE,
+    make_chapter_view,
+    make_hostile_view,
+    make_image_view,
+    make_long_view,
+    make_pair_view,
+    make_stages_view,
+    make_text_view,
+)
 from weft.pages import page
 from weft.report import attention_page, attention_section
 
 ROOT = "document.querySelector('section.attention')"
-VIEWS = ["text", "pairs", "image", "stages", "hostile", "chapter"]
+VIEWS = {
+    "text": make_text_view,
+    "pairs": make_pair_view,
+    "image": make_image_view,
+    "stages": make_stages_view,
+    "hostile": make_hostile_view,
+    "chapter": make_chapter_view,
+}
 
 
 def opened(browser, view, **more):
@@ -42,7 +58,7 @@ def told(browser):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", VIEWS)
 def test_nothing_is_wrong_with_it(browser, name, dark):
-    opened(browser, getattr(views, name)(), dark=dark).check()
+    opened(browser, VIEWS[name](), dark=dark).check()
     assert browser.run("return window.broken === undefined && document.querySelectorAll('img').length === 0")
     ground = browser.run("return getComputedStyle(document.body).backgroundColor")
     assert (int(ground[4:-1].split(",")[0]) < 100) == dark
@@ -50,15 +66,15 @@ def test_nothing_is_wrong_with_it(browser, name, dark):
 
 @pytest.mark.parametrize("name", ["text", "image", "stages"])
 def test_a_narrow_window_is_enough(browser, name):
-    opened(browser, getattr(views, name)(), width=640).check()
+    opened(browser, VIEWS[name](), width=640).check()
 
 
 def test_hostile_words_are_shown_as_they_are(browser):
-    opened(browser, views.hostile())
+    opened(browser, make_hostile_view())
     shown = browser.run(f"return [...{ROOT}.querySelectorAll('.asking [role=option]')].map(o => o.textContent)")
-    assert shown[:3] == list(views.HOSTILE[:3])
+    assert shown[:3] == list(HOSTILE[:3])
     assert shown[5:8] == ["∅", "␣␣␣", "⏎"]  # one sees them
-    assert browser.run("return document.querySelector('h1').textContent") == f"Attention: {views.hostile().title}"
+    assert browser.run("return document.querySelector('h1').textContent") == f"Attention: {make_hostile_view().title}"
 
 
 # -- the numbers are those that were given --------------------------------------------------------
@@ -80,7 +96,7 @@ def assert_told(browser, row, labels, largest=None):
 
 
 def test_the_table_tells_the_weights(browser):
-    view = views.text()
+    view = make_text_view()
     opened(browser, view)
     labels = view.maps[0].asking.labels
     labels = [*labels[:-1], "⏎"]
@@ -102,7 +118,7 @@ def test_the_table_tells_the_weights(browser):
 
 
 def test_the_matrix_has_the_weights_in_its_cells(browser):
-    view = views.text()
+    view = make_text_view()
     opened(browser, view)
     browser.run(f"{ROOT}.querySelector('input[value=matrix]').click()")
     state(browser)
@@ -123,7 +139,7 @@ def test_the_matrix_has_the_weights_in_its_cells(browser):
 
 
 def test_a_row_that_may_look_nowhere(browser):
-    view = views.text(depth=1)
+    view = make_text_view(depth=1)
     view.maps[0].weights[:, 5] = 0
     opened(browser, view)
     browser.run(f"{ROOT}.querySelector('.asking [data-at=\"5\"]').click()")
@@ -138,7 +154,7 @@ def test_a_row_that_may_look_nowhere(browser):
 def test_hovering_shows_and_leaving_goes_back(browser):
     from selenium.webdriver import ActionChains
 
-    opened(browser, views.text())
+    opened(browser, make_text_view())
     token = browser.driver.find_element("css selector", '.asking [data-at="4"]')
     ActionChains(browser.driver).move_to_element(token).perform()
     assert state(browser)[4:] == ("asking", 4)
@@ -159,14 +175,14 @@ def walk(browser, count):
 
 
 def test_everything_is_reached_by_keys_and_seen(browser):
-    opened(browser, views.pairs())
+    opened(browser, make_pair_view())
     met = walk(browser, 10)
     assert [role for role, *_ in met] == ["a", "tab", *["radio"] * 5, "option", "option", "region"]
     assert all(seen for *_, seen in met), met
 
 
 def test_arrows_choose_heads_tokens_and_parts(browser):
-    opened(browser, views.pairs())
+    opened(browser, make_pair_view())
     browser.press("TAB", "TAB", "ARROW_RIGHT")
     assert state(browser)[0] == "decoder"
     browser.press("ARROW_RIGHT")
@@ -186,14 +202,14 @@ def test_arrows_choose_heads_tokens_and_parts(browser):
     browser.press("TAB", "END")
     assert state(browser)[4:] == ("answering", 11)
     assert "is looked at by" in browser.run(f"return {ROOT}.querySelector('[aria-live]').textContent")
-    view = views.pairs()
+    view = make_pair_view()
     assert_told(browser, view.maps[5].weights.mean(0)[:, 11], view.maps[5].asking.labels, largest=2)
 
 
 def test_places_of_a_image_are_chosen_by_arrows_and_by_mouse(browser):
     from selenium.webdriver import ActionChains
 
-    opened(browser, views.image())
+    opened(browser, make_image_view())
     assert state(browser)[4:] == ("asking", 0)
     frame = browser.driver.find_element("css selector", ".frame")
     browser.run("arguments[0].focus()", frame)
@@ -202,7 +218,7 @@ def test_places_of_a_image_are_chosen_by_arrows_and_by_mouse(browser):
     browser.press("ARROW_DOWN", "ARROW_RIGHT")
     assert state(browser)[4:] == ("asking", 1 + 14 + 1)
     assert "row 2, column 2" in browser.run(f"return {ROOT}.querySelector('[aria-live]').textContent")
-    view = views.image()
+    view = make_image_view()
     assert_told(browser, view.maps[0].weights[0, 16], view.maps[0].asking.labels)
     canvas = browser.driver.find_element("css selector", ".frame canvas")
     ActionChains(browser.driver).move_to_element_with_offset(canvas, 12, 12).perform()  # right below its middle
@@ -211,7 +227,7 @@ def test_places_of_a_image_are_chosen_by_arrows_and_by_mouse(browser):
 
 @pytest.mark.parametrize("name", ["stages", "image"])
 def test_the_map_lies_over_the_image(browser, name):
-    view = views.stages() if name == "stages" else views.image(rows=8)
+    view = make_stages_view() if name == "stages" else make_image_view(rows=8)
     view.image[:] = 90
     opened(browser, view)
     warm = """
@@ -230,7 +246,7 @@ def test_the_map_lies_over_the_image(browser, name):
 
 
 def test_the_image_stays_under_every_map(browser):
-    view = views.stages()
+    view = make_stages_view()
     width = view.image.shape[1]
     view.image[:] = 0
     view.image[:, width // 2 :] = 255
@@ -250,7 +266,7 @@ def test_the_image_stays_under_every_map(browser):
 
 
 def test_layers_of_different_sizes(browser):
-    opened(browser, views.stages())
+    opened(browser, make_stages_view())
     browser.run(f"{ROOT}.querySelectorAll('.overview button')[4].click()")
     assert state(browser)[2:] == (1, 2, "asking", 10)  # the middle of 4 × 4
     browser.run(f"{ROOT}.querySelector('[role=tab]:nth-child(2)').click()")
@@ -260,7 +276,9 @@ def test_layers_of_different_sizes(browser):
 
 
 def test_several_on_one_page(browser):
-    sections = [attention_section(view, f"s{n}", level=3) for n, view in enumerate((views.text(), views.image()))]
+    sections = [
+        attention_section(view, f"s{n}", level=3) for n, view in enumerate((make_text_view(), make_image_view()))
+    ]
     body = "<h2>Examples</h2>" + "".join(section.html for section in sections)
     one = sections[0]
     browser.open(page("Both", body, style=one.style * 2, script=one.script + one.script))
@@ -297,7 +315,7 @@ const actions = {
 
 
 def test_512_tokens_of_144_heads_answer_at_once(browser):
-    view = views.long()
+    view = make_long_view()
     opened(browser, view)
     browser.wait(f"{ROOT}.dataset.warm", 60)
     for what in ("head", "hover"):

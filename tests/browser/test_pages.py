@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from training_setup import here, text, train_words
+from fixtures.commands import generator_command, run_weft
+from fixtures.texts import make_text
 from weft.cli.main import app
 from weft.comparison import page as compare_page
 from weft.comparison.result import Comparison
@@ -73,6 +74,6 @@ def test_the_patterns(browser, tmp_path, kinds):
 
 
 def test_the_report_of_a_run(browser, tmp_path):
-    (tmp_path / "a&b.txt").write_text(text(1500))
-    here(*train_words("a&b.txt", "run", 12, "--set", "training.evaluate_every=4"), cwd=tmp_path)
+    (tmp_path / "a&b.txt").write_text(make_text(1500))
+    run_weft(*generator_command("a&b.txt", "run", 12, "--set", "training.evaluate_every=4"), cwd=tmp_path)
     assert_sound(browser, tmp_path / "run" / "report.html")

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from training_setup import here
+from fixtures.commands import run_weft
 from weft.analysis.patterns import pattern_of, patterns_of, small
 from weft.blocks.attention import AttentionConfig
 from weft.cli import attention as verb
@@ -21,7 +21,7 @@ def _eighty_columns(monkeypatch):
 
 
 def typed(tmp_path, *words, check=True):
-    return here("attention", *words, cwd=tmp_path, check=check)
+    return run_weft("attention", *words, cwd=tmp_path, check=check)
 
 
 def refused(tmp_path, *words):

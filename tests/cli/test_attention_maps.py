@@ -6,9 +6,7 @@ import re
 import numpy as np
 import pytest
 
-import table_setup
-from attention_view_setup import image_of, run_of
-from training_setup import here
+from fixtures.commands import run_weft
 from weft.analysis.view import AttentionView, MapView, Side
 from weft.cli.attention_text import SHADES, drawn
 from weft.tasks import load
@@ -26,8 +24,8 @@ def typed(desk, tmp_path):
     def type_(name, *words, check=True):
         given = GIVEN.get(name, "a text") if words and words[0] == "GIVEN" else None
         if words and words[0] == "GIVEN":
-            words = (given or str(image_of(desk)), *words[1:])
-        return here("attention", str(run_of(desk, name)), *words, cwd=tmp_path, check=check)
+            words = (given or str(desk.image()), *words[1:])
+        return run_weft("attention", str(desk.run(name)), *words, cwd=tmp_path, check=check)
 
     return type_
 
@@ -55,7 +53,7 @@ def test_json_is_one_object_with_what_each_head_does(typed, desk, tmp_path):
     result = typed("writer", "GIVEN", "--json")
     told = json.loads(result.stdout)
     assert told["family"] == "gpt" and told["input"] == "The cat sat" and not list(tmp_path.iterdir())
-    view = load(run_of(desk, "writer")).attention("The cat sat")
+    view = load(desk.run("writer")).attention("The cat sat")
     assert [one["name"] for one in told["maps"]] == [one.name for one in view.maps]
     for one, theirs in zip(told["maps"], view.maps, strict=True):
         assert one["asking"] == list(theirs.asking.labels) and "weights" not in one["heads"][0]
@@ -68,7 +66,7 @@ def test_json_is_one_object_with_what_each_head_does(typed, desk, tmp_path):
 
 def test_json_with_all_weights(typed, desk):
     told = json.loads(typed("writer", "GIVEN", "--json", "--weights").stdout)
-    view = load(run_of(desk, "writer")).attention("The cat sat")
+    view = load(desk.run("writer")).attention("The cat sat")
     for one, theirs in zip(told["maps"], view.maps, strict=True):
         np.testing.assert_allclose([head["weights"] for head in one["heads"]], theirs.weights, atol=6e-5)
     np.testing.assert_allclose(told["rollouts"]["layers"], view.rollouts["layers"], atol=6e-5)
@@ -146,7 +144,7 @@ def test_a_long_map_is_told_with_fewer_places(monkeypatch):
     ],
 )
 def test_mistakes_are_answered(typed, desk, tmp_path, name, words, code, said):
-    stands_for = {"IMAGE": str(image_of(desk)), "BOOK": str(desk.path / "book.txt")}
+    stands_for = {"IMAGE": str(desk.image()), "BOOK": str(desk.path / "book.txt")}
     result = typed(name, *(stands_for.get(word, word) for word in words), check=False)
     assert result.returncode == code and said in result.stderr
     assert not result.stdout and 1 <= len(result.stderr.splitlines()) <= 3
@@ -154,10 +152,10 @@ def test_mistakes_are_answered(typed, desk, tmp_path, name, words, code, said):
 
 
 def test_a_run_that_is_not_there(tmp_path):
-    result = here("attention", "runs/none", "a text", cwd=tmp_path, check=False)
+    result = run_weft("attention", "runs/none", "a text", cwd=tmp_path, check=False)
     assert result.returncode == 1 and "runs/none" in result.stderr and len(result.stderr.splitlines()) <= 3
 
 
 def test_from_stdin(desk, tmp_path):
-    words = ["attention", str(run_of(desk, "writer")), "-", "--json"]
-    assert json.loads(table_setup.typed(*words, cwd=tmp_path, stdin="The cat").stdout)["input"] == "The cat"
+    words = ["attention", str(desk.run("writer")), "-", "--json"]
+    assert json.loads(run_weft(*words, cwd=tmp_path, stdin="The cat").stdout)["input"] == "The cat"

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from training_setup import WORDS, text, weft
+from fixtures.commands import run_weft_process
+from fixtures.texts import WORDS, make_text
 from weft.cli.check import describe
 from weft.errors import DataError
 from weft.tasks.generate import check as text_check
@@ -97,7 +98,7 @@ def test_several_files_end_their_lines_and_add_a_token(tmp_path):
 
 
 def test_estimated_tokens_are_near(tmp_path, monkeypatch):
-    content = text(60_000)
+    content = make_text(60_000)
     path = write(tmp_path / "a.txt", content)
     exact = check_text((path,))
     assert exact.exact == ("characters", "bytes", "words", "bpe")
@@ -146,7 +147,7 @@ def test_what_is_no_text_is_an_error(tmp_path):
 
 
 def test_the_demo_in_json(tmp_path):
-    found = json.loads(weft("check", "demo", "--json", cwd=tmp_path).stdout)
+    found = json.loads(run_weft_process("check", "demo", "--json", cwd=tmp_path).stdout)
     assert found["files"] == ["demo"]
     assert found["characters"] > 1_000_000
     assert found["held_out"] == pytest.approx(0.1, abs=1e-3)
@@ -159,8 +160,8 @@ def test_the_demo_in_json(tmp_path):
 @pytest.mark.parametrize("columns", ["40", "80"])
 def test_in_words(tmp_path, columns):
     with gzip.open(tmp_path / "[bold]b.txt.gz", "wt") as file:
-        file.write(text(3000))
-    result = weft("check", "[bold]b.txt.gz", cwd=tmp_path, COLUMNS=columns)
+        file.write(make_text(3000))
+    result = run_weft_process("check", "[bold]b.txt.gz", cwd=tmp_path, COLUMNS=columns)
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= int(columns)
     joined = " ".join(result.stdout.split())
@@ -186,13 +187,13 @@ def test_in_words(tmp_path, columns):
     ],
 )
 def test_mistakes_are_answered_in_three_lines(tmp_path, words, code, answer):
-    write(tmp_path / "book.txt", text(2000))
+    write(tmp_path / "book.txt", make_text(2000))
     write(tmp_path / "empty.txt", "")
     write(tmp_path / "blank.txt", " \n \n")
     (tmp_path / "latin.txt").write_bytes("schön ".encode("latin-1") * 99)
     (tmp_path / "image.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
     (tmp_path / "folder").mkdir()
-    result = weft(*words, cwd=tmp_path, check=False)
+    result = run_weft_process(*words, cwd=tmp_path, check=False)
     assert result.returncode == code, result.stderr
     assert answer in result.stderr
     assert len(result.stderr.splitlines()) <= 3
@@ -201,7 +202,7 @@ def test_mistakes_are_answered_in_three_lines(tmp_path, words, code, answer):
 
 @pytest.mark.parametrize("verb", ["check", "runs", "doctor"])
 def test_help_starts_with_an_example_and_is_quick(tmp_path, verb):
-    out = weft(verb, "--help", cwd=tmp_path).stdout
+    out = run_weft_process(verb, "--help", cwd=tmp_path).stdout
     assert f"Example:  weft {verb}" in out
     code = (
         f"import sys; sys.argv = ['weft', {verb!r}, '--help']\nfrom weft.cli.main import main\n"
@@ -213,7 +214,7 @@ def test_help_starts_with_an_example_and_is_quick(tmp_path, verb):
 
 
 def test_checking_does_not_import_torch(tmp_path):
-    (tmp_path / "a.txt").write_text(text(3000))
+    (tmp_path / "a.txt").write_text(make_text(3000))
     code = (
         "import sys; sys.argv = ['weft', 'check', 'a.txt', '--json']\n"
         "from weft.cli.main import main\n"

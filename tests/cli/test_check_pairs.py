@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from fixtures.commands import run_weft
+from fixtures.tables import make_reversals, write_parallel_files, write_table, write_translation_table
 from real_data import DATA, needs_data
-from table_setup import reversals, write_pairs_table, write_parallel, write_table
-from training_setup import here
 from weft.cli.several import repeated
 
 
@@ -19,14 +19,16 @@ def words(result):
 
 @pytest.fixture
 def desk(tmp_path):
-    write_parallel(tmp_path, "train", 1200)
-    write_parallel(tmp_path, "dev", 30, 9)
-    write_pairs_table(tmp_path / "train.csv", 1200)
+    write_parallel_files(tmp_path, "train", 1200)
+    write_parallel_files(tmp_path, "dev", 30, 9)
+    write_translation_table(tmp_path / "train.csv", 1200)
     return tmp_path
 
 
 def test_two_files_and_others_beside_them(desk):
-    told = here("check", "train.en", "train.de", "--validation", "dev.en", "dev.de", "--test", "train.csv", cwd=desk)
+    told = run_weft(
+        "check", "train.en", "train.de", "--validation", "dev.en", "dev.de", "--test", "train.csv", cwd=desk
+    )
     shown = words(told)
     assert shown.startswith(
         "Train: train.en, train.de Validation: dev.en, dev.de Test: train.csv The source is train.en"
@@ -37,29 +39,29 @@ def test_two_files_and_others_beside_them(desk):
     assert "pairs also in train 0 1,200 (100.0%)" in shown
     assert "Warning: 1,200 of 1,200 sources in train.csv also stand in train.en, train.de" in shown
     assert told.stderr == ""
-    alone = words(here("check", "train.en", "train.de", cwd=desk))
+    alone = words(run_weft("check", "train.en", "train.de", cwd=desk))
     assert "also in" not in alone and "Nothing speaks against training on it." in alone
 
 
 def test_a_table_of_two_texts_is_pairs(desk):
-    shown = words(here("check", "train.csv", cwd=desk))
+    shown = words(run_weft("check", "train.csv", cwd=desk))
     assert "Columns: the source 'source' and the target 'target', because the first is the source." in shown
     assert "rows 1,200 pairs 1,200" in shown
-    swapped = words(here("check", "train.csv", "--source", "target", cwd=desk))
+    swapped = words(run_weft("check", "train.csv", "--source", "target", cwd=desk))
     assert "the source 'target' and the target 'source', because you named 'target'" in swapped
-    write_table(desk / "label.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(reversals())])
-    assert "Labels: 2 classes" in words(here("check", "label.csv", cwd=desk))
-    assert "the source 'text' and the target 'label'" in words(here("check", "translate", "label.csv", cwd=desk))
-    assert "the label 'target'" in words(here("check", "train.csv", "--label", "target", cwd=desk, check=False))
+    write_table(desk / "label.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(make_reversals())])
+    assert "Labels: 2 classes" in words(run_weft("check", "label.csv", cwd=desk))
+    assert "the source 'text' and the target 'label'" in words(run_weft("check", "translate", "label.csv", cwd=desk))
+    assert "the label 'target'" in words(run_weft("check", "train.csv", "--label", "target", cwd=desk, check=False))
 
 
 def test_texts_stay_texts(desk):
     for name in ("a.txt", "b.txt", "c.md", "d.log"):
         (desk / name).write_text("Once upon a time there was a text. " * 20)
     for names in (("a.txt", "b.txt"), ("a.txt", "train.en"), ("c.md", "d.log"), ("train.en",)):
-        assert "Held out" in words(here("check", *names, cwd=desk)), names
-    assert "Held out" in words(here("check", "generate", "train.en", "train.de", cwd=desk))
-    assert "Held out" in words(here("check", "fill", "train.en", "train.de", cwd=desk))
+        assert "Held out" in words(run_weft("check", *names, cwd=desk)), names
+    assert "Held out" in words(run_weft("check", "generate", "train.en", "train.de", cwd=desk))
+    assert "Held out" in words(run_weft("check", "fill", "train.en", "train.de", cwd=desk))
 
 
 def test_packed_files_with_empty_lines(desk):
@@ -67,14 +69,14 @@ def test_packed_files_with_empty_lines(desk):
         lines = [f"{side} text {n}" for n in range(50)]
         lines[7] = "" if side == "de" else lines[7]
         (desk / f"packed.{side}.gz").write_bytes(gzip.compress("\r\n".join(lines).encode("utf-8-sig")))
-    shown = words(here("check", "packed.en.gz", "packed.de.gz", cwd=desk))
+    shown = words(run_weft("check", "packed.en.gz", "packed.de.gz", cwd=desk))
     assert "lines 50 a side empty, left out 1 (2.0%) pairs 49" in shown
     assert "Note: lines of packed.en.gz and packed.de.gz without a text on both sides, left out: 1 (line 8)." in shown
     assert "Warning: only 49 pairs to learn from" in shown
 
 
 def test_json_is_one_object(desk):
-    told = here(
+    told = run_weft(
         "check", "translate", "train.en", "train.de", "--test", "dev.en", "--test", "dev.de", "--json", cwd=desk
     )
     found = json.loads(told.stdout)
@@ -83,17 +85,17 @@ def test_json_is_one_object(desk):
 
 
 def test_the_embedded_pairs(tmp_path):
-    shown = words(here("check", "translate", "demo", cwd=tmp_path))
+    shown = words(run_weft("check", "translate", "demo", cwd=tmp_path))
     assert "Train: demo (train) Test: demo (test)" in shown and "Nothing speaks against" in shown
 
 
 @pytest.mark.parametrize("width", ["40", "80", "200"])
 def test_piped_there_are_no_control_codes_and_no_long_lines(desk, width, monkeypatch):
     odd = "o\x1b[31md.csv"
-    write_table(desk / odd, ("[bold]", "\x1b[31mred"), reversals())
+    write_table(desk / odd, ("[bold]", "\x1b[31mred"), make_reversals())
     monkeypatch.setenv("COLUMNS", width)
     for name in ("train.csv", odd):
-        shown = here("check", "translate", name, cwd=desk).stdout
+        shown = run_weft("check", "translate", name, cwd=desk).stdout
         assert "\x1b" not in shown and ("[bold]" in shown) == (name == odd)
         assert max(map(len, shown.splitlines())) <= int(width)
 
@@ -126,14 +128,14 @@ def test_piped_there_are_no_control_codes_and_no_long_lines(desk, width, monkeyp
     ],
 )
 def test_mistakes_are_answered_in_three_lines(desk, line, code, answer):
-    write_parallel(desk, "few", 3)
-    write_pairs_table(desk / "few.csv", 3)
-    write_table(desk / "label.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(reversals())])
+    write_parallel_files(desk, "few", 3)
+    write_translation_table(desk / "few.csv", 3)
+    write_table(desk / "label.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(make_reversals())])
     (desk / "book.txt").write_text("A text of its own, as long as it needs to be. " * 9)
     (desk / "wide.en").write_bytes("some words\nand more\n".encode("utf-16-le"))
     (desk / "image.en").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
     (desk / "folder").mkdir()
-    told = here("check", *line.split(), cwd=desk, check=False)
+    told = run_weft("check", *line.split(), cwd=desk, check=False)
     assert told.returncode == code, told.stderr
     assert answer in told.stderr
     assert 1 <= len(told.stderr.splitlines()) <= 3
@@ -181,6 +183,8 @@ def test_options_with_several_files(line, meant):
 def test_public_data():
     raw = DATA / "multi30k" / "raw"
     shown = words(
-        here("check", "val.en.gz", "val.de.gz", "--test", "test_2016_flickr.en.gz", "test_2016_flickr.de.gz", cwd=raw)
+        run_weft(
+            "check", "val.en.gz", "val.de.gz", "--test", "test_2016_flickr.en.gz", "test_2016_flickr.de.gz", cwd=raw
+        )
     )
     assert "lines 1,014 1,000" in shown and "Nothing speaks against" in shown

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from fixtures.commands import run_weft, run_weft_process
 from real_data import DATA, needs_data
-from training_setup import here, weft
 
 TEXTS = [f"{mood} film number {n}, with a plot" for n in range(60) for mood in ("a good", "a bad")]
 
@@ -35,7 +35,7 @@ def desk(tmp_path):
 
 
 def test_a_table_and_its_test(desk):
-    told = here("check", "train.csv", "--test", "test.csv", cwd=desk)
+    told = run_weft("check", "train.csv", "--test", "test.csv", cwd=desk)
     shown = words(told)
     assert shown.startswith("Train: train.csv Test: test.csv Columns: the text 'text' and the label 'label', because")
     assert "Labels: 2 classes, one for each text." in shown
@@ -49,13 +49,13 @@ def test_a_table_and_its_test(desk):
     assert f"Warning: {warning}: results on it look better than they are." in shown
     assert "Nothing speaks against" not in shown
     assert told.stderr == ""
-    alone = here("check", "train.csv", cwd=desk)
+    alone = run_weft("check", "train.csv", cwd=desk)
     assert "also in" not in words(alone) and "Warning" not in words(alone)
     assert "Nothing speaks against training on it." in words(alone)
 
 
 def test_json_is_one_object(desk):
-    found = json.loads(here("check", "train.csv", "--test", "test.csv", "--json", cwd=desk).stdout)
+    found = json.loads(run_weft("check", "train.csv", "--test", "test.csv", "--json", cwd=desk).stdout)
     assert (found["train"]["rows"], found["test"]["leakage"]["train"]["examples"]) == (120, 2)
     assert len(found["warnings"]) == 1 and found["problems"] == []
 
@@ -66,22 +66,22 @@ def test_piped_there_are_no_control_codes_and_no_long_lines(desk, width, monkeyp
     csv(desk / odd, [(f"text {n}", "[bold]" + "x" * 70 if n % 2 else "\x1b[31mred") for n in range(100)])
     monkeypatch.setenv("COLUMNS", width)
     for name in ("train.csv", odd):
-        shown = here("check", name, "--test", name, cwd=desk).stdout
+        shown = run_weft("check", name, "--test", name, cwd=desk).stdout
         assert "\x1b" not in shown and ("[bold]" in shown) == (name == odd)
         assert max(map(len, shown.splitlines())) <= int(width)
-    narrow = " ".join(here("check", "train.csv", cwd=desk).stdout.split())
+    narrow = " ".join(run_weft("check", "train.csv", cwd=desk).stdout.split())
     assert ("train: rows: 120" in narrow) == (width == "40")
 
 
 def test_no_terminal_in_a_process_of_its_own(desk):
-    told = weft("check", "train.csv", cwd=desk, COLUMNS="40")
+    told = run_weft_process("check", "train.csv", cwd=desk, COLUMNS="40")
     assert "\x1b" not in told.stdout + told.stderr and told.stderr == ""
 
 
 def test_pairs_with_bare_quotes_in_tabs(tmp_path):
     rows = [f'{n % 2}\t{n}\tHe said "no {n}\tHe "denied" it, {n}"' for n in range(110)]
     (tmp_path / "a.tsv").write_text("\n".join(["Quality\t#1 ID\t#1 String\t#2 String", *rows]), encoding="utf-8-sig")
-    shown = words(here("check", "a.tsv", cwd=tmp_path))
+    shown = words(run_weft("check", "a.tsv", cwd=tmp_path))
     assert "the pair '#1 String', '#2 String' and the label 'Quality'" in shown
     assert "Not used: '#1 ID'." in shown
     assert "rows 110" in shown and "words, median 8" in shown
@@ -91,28 +91,28 @@ def test_several_labels_in_json_lines(tmp_path):
     lines = [json.dumps({"text": text, "tags": ["a", "b"] if n % 2 else ["c"]}) for n, text in enumerate(TEXTS)]
     with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(lines))
-    shown = words(here("check", "a.jsonl.gz", cwd=tmp_path))
+    shown = words(run_weft("check", "a.jsonl.gz", cwd=tmp_path))
     assert "Labels: 3 classes, several for a text, as JSON lists." in shown
     assert "'a' 60 (50.0%) 'b' 60 (50.0%) 'c' 60 (50.0%)" in shown
 
 
 def test_numbers(tmp_path):
     csv(tmp_path / "a.csv", [(text, n / 10) for n, text in enumerate(TEXTS[:101])], header="text,score")
-    shown = words(here("check", "a.csv", cwd=tmp_path))
+    shown = words(run_weft("check", "a.csv", cwd=tmp_path))
     assert "Labels: numbers." in shown
     assert "label, lowest 0 label, 25% have at most 2.5 label, median 5 label, 75% have at most 7.5" in shown
 
 
 def test_more_classes_than_are_listed(tmp_path):
     csv(tmp_path / "a.csv", [(f"{text} {n}", f"class {n % 30}") for n, text in enumerate(TEXTS * 3)])
-    shown = words(here("check", "a.csv", cwd=tmp_path))
+    shown = words(run_weft("check", "a.csv", cwd=tmp_path))
     assert "Labels: 30 classes" in shown and "18 other classes 216" in shown
 
 
 def test_quoted_newlines_and_old_letters(tmp_path, caplog):
     rows = [(f"schön {n}\nund gut", "ab"[n % 2]) for n in range(100)]
     csv(tmp_path / "a.csv", rows, encoding="latin-1")
-    told = here("check", "a.csv", cwd=tmp_path)
+    told = run_weft("check", "a.csv", cwd=tmp_path)
     assert "rows 100" in words(told) and "words, longest 4" in words(told)
     assert "Note: a.csv is not UTF-8; it is read as Windows-1252 (Western European)." in words(told)
     assert told.stderr == "" and not caplog.records  # said once
@@ -122,25 +122,25 @@ def test_empty_texts_and_labels_that_differ_by_case(tmp_path):
     rows = rows_of([*TEXTS, *(f"again {n}" for n in range(90))], labels=("good", "bad", "Good"))
     rows[7] = ("  ", "bad")
     csv(tmp_path / "a.csv", rows)
-    shown = words(here("check", "a.csv", cwd=tmp_path))
+    shown = words(run_weft("check", "a.csv", cwd=tmp_path))
     assert "rows 210 without a text, left out 1 (0.5%) examples 209" in shown
     assert "Note: rows of a.csv without a text, left out: 1 (line 9)." in shown
     assert "Warning: the labels 'Good', 'good' in 'label' are taken as different: is it the same one? " in shown + " "
 
 
 def test_the_embedded_table(tmp_path):
-    shown = words(here("check", "classify", "demo", cwd=tmp_path))
+    shown = words(run_weft("check", "classify", "demo", cwd=tmp_path))
     assert "Train: demo (train) Test: demo (test)" in shown and "Nothing speaks against" in shown
 
 
 def test_the_task_may_be_said_first(desk):
-    assert "Labels: none (filling in needs none)" in words(here("check", "fill", "train.csv", cwd=desk))
-    raw = words(here("check", "generate", "train.csv", cwd=desk))
+    assert "Labels: none (filling in needs none)" in words(run_weft("check", "fill", "train.csv", cwd=desk))
+    raw = words(run_weft("check", "generate", "train.csv", cwd=desk))
     assert "1 file: train.csv" in raw and "Held out" in raw
     (desk / "comma.txt").write_text((desk / "train.csv").read_text())
-    assert "1 file: comma.txt" in words(here("check", "comma.txt", cwd=desk))
-    assert "Labels: 2 classes" in words(here("check", "classify", "comma.txt", cwd=desk))
-    assert "Labels: 2 classes" in words(here("check", "comma.txt", "--label", "label", cwd=desk))
+    assert "1 file: comma.txt" in words(run_weft("check", "comma.txt", cwd=desk))
+    assert "Labels: 2 classes" in words(run_weft("check", "classify", "comma.txt", cwd=desk))
+    assert "Labels: 2 classes" in words(run_weft("check", "comma.txt", "--label", "label", cwd=desk))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_mistakes_are_answered_in_three_lines(desk, line, code, answer):
     (desk / "book.txt").write_text("A text of its own, as long as it needs to be. " * 9)
     (desk / "folder").mkdir()
     (desk / "image.csv").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
-    told = here("check", *line.split(), cwd=desk, check=False)
+    told = run_weft("check", *line.split(), cwd=desk, check=False)
     assert told.returncode == code, told.stderr
     assert answer in told.stderr
     assert 1 <= len(told.stderr.splitlines()) <= 3
@@ -193,11 +193,13 @@ def test_mistakes_are_answered_in_three_lines(desk, line, code, answer):
 
 def test_what_training_would_refuse_ends_the_report(desk):
     csv(desk / "one.csv", rows_of(labels=("positive",)))
-    told = here("check", "one.csv", cwd=desk, check=False)
+    told = run_weft("check", "one.csv", cwd=desk, check=False)
     assert "Labels: those in 'label' cannot be learned." in words(told) and "'positive' 120 (100.0%)" in words(told)
     assert "Nothing speaks" not in told.stdout
     csv(desk / "new.csv", rows_of(labels=("neutral", "negative")))
-    told = here("check", "train.csv", "--validation", "new.csv", "--test", "new.csv", "--json", cwd=desk, check=False)
+    told = run_weft(
+        "check", "train.csv", "--validation", "new.csv", "--test", "new.csv", "--json", cwd=desk, check=False
+    )
     assert told.returncode == 1 and told.stderr.count("'neutral'") == 2
     assert len(json.loads(told.stdout)["problems"]) == 2
 
@@ -228,5 +230,5 @@ def test_checking_a_table_does_not_import_torch(desk):
     ],
 )
 def test_public_data(line, parts):
-    told = words(here("check", *line.split(), cwd=DATA))
+    told = words(run_weft("check", *line.split(), cwd=DATA))
     assert all(part in told for part in parts), told

@@ -8,14 +8,15 @@ import pytest
 import torch
 
 import weft as package
-from table_setup import hugging_face_folder, reviews, told, typed, write_reviews, write_table
-from training_setup import here
+from fixtures.commands import read_error_lines, run_weft
+from fixtures.hugging_face import write_bert_folder
+from fixtures.tables import make_reviews, write_reviews, write_table
 
 GOOD, BAD = "the film was lovely warm", "it was a grim cold story"
 
 
 def classified(desk, kind, *words, **options):
-    return typed("classify", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
+    return run_weft("classify", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
 
 
 def answers_of(desk, texts, kind="single"):
@@ -154,7 +155,7 @@ def test_more_rows_than_are_read_at_once_keep_their_order(desk, tmp_path, monkey
     write_reviews(tmp_path / "in.csv", 40, seed=3)
     out = tmp_path / "out.csv"
     classified(desk, "single", "--input", str(tmp_path / "in.csv"), "--output", str(out))
-    assert [(row["text"], row["label"]) for row in read(out)] == reviews(40, seed=3)
+    assert [(row["text"], row["label"]) for row in read(out)] == make_reviews(40, seed=3)
     alone = [answers_of(desk, row["text"]) for row in read(out)[:10]]
     assert [float(row["probability"]) for row in read(out)[:10]] == pytest.approx(
         [a.probability for a in alone], abs=2e-6
@@ -205,10 +206,10 @@ def test_texts_longer_than_the_model_are_cut(desk):
 
 
 def test_evaluate_tells_of_every_class(desk, tmp_path):
-    rows = [(text, "neg" if n in (1, 3) else label) for n, (text, label) in enumerate(reviews(20, seed=9))]
+    rows = [(text, "neg" if n in (1, 3) else label) for n, (text, label) in enumerate(make_reviews(20, seed=9))]
     write_table(tmp_path / "other.csv", ("text", "label"), rows)
     found = json.loads(
-        here("evaluate", str(desk.run("single")), str(tmp_path / "other.csv"), "--json", cwd=desk.path).stdout
+        run_weft("evaluate", str(desk.run("single")), str(tmp_path / "other.csv"), "--json", cwd=desk.path).stdout
     )
     told_by = [answer.label for answer in answers_of(desk, [text for text, _ in rows])]
     right = np.mean([a == b for a, (_, b) in zip(told_by, rows, strict=True)])
@@ -217,7 +218,9 @@ def test_evaluate_tells_of_every_class(desk, tmp_path):
         found["confusion"][0][1] == sum(a == "pos" and b == "neg" for a, (_, b) in zip(told_by, rows, strict=True)) >= 2
     )
     assert found["classes"]["neg"]["examples"] == 12
-    lines = here("evaluate", str(desk.run("single")), str(tmp_path / "other.csv"), cwd=desk.path).stdout.splitlines()
+    lines = run_weft(
+        "evaluate", str(desk.run("single")), str(tmp_path / "other.csv"), cwd=desk.path
+    ).stdout.splitlines()
     assert lines[0].startswith(f"accuracy {right:.4f}") and lines[1].startswith("class") and "pos 2" in lines[2]
 
 
@@ -226,7 +229,7 @@ def test_evaluate_tells_of_every_class(desk, tmp_path):
     [("several", {"micro_f1", "exact_match"}), ("number", {"spearman", "pearson", "mean_squared_error"})],
 )
 def test_evaluate_on_what_was_held_out(desk, kind, names):
-    found = json.loads(here("evaluate", str(desk.run(kind)), "--json", cwd=desk.path).stdout)
+    found = json.loads(run_weft("evaluate", str(desk.run(kind)), "--json", cwd=desk.path).stdout)
     lines = [json.loads(line) for line in (desk.run(kind) / "metrics.jsonl").read_text().splitlines()]
     best = min((line for line in lines if "validation_loss" in line), key=lambda line: line["validation_loss"])
     assert found["loss"] == pytest.approx(best["validation_loss"], rel=1e-3) and names <= set(found)
@@ -239,20 +242,24 @@ def test_evaluate_on_what_was_held_out(desk, kind, names):
 def test_a_hugging_face_folder_classifies(desk, tmp_path):
     pytest.importorskip("transformers")
     names = {"id2label": {0: "no", 1: "maybe", 2: "yes"}, "label2id": {"no": 0, "maybe": 1, "yes": 2}}
-    theirs = hugging_face_folder(tmp_path / "hf", "BertForSequenceClassification", **names)
+    theirs = write_bert_folder(tmp_path / "hf", "BertForSequenceClassification", **names)
     words = ["--threads", "1", "--json"]
-    found = json.loads(here("classify", str(tmp_path / "hf"), GOOD, *words, cwd=tmp_path).stdout)
+    found = json.loads(run_weft("classify", str(tmp_path / "hf"), GOOD, *words, cwd=tmp_path).stdout)
     ids = torch.from_numpy(package.load(tmp_path / "hf").tokenizer.encode_pair(GOOD)[0].astype(np.int64))[None]
     with torch.no_grad():
         wanted = theirs(ids).logits[0].softmax(-1).tolist()
     assert [found["probabilities"][name] for name in ("no", "maybe", "yes")] == pytest.approx(wanted, abs=1e-5)
     write_table(tmp_path / "in.csv", ("text", "pair"), [(GOOD, BAD)])
-    pair = here(
+    pair = run_weft(
         "classify", str(tmp_path / "hf"), "--input", "in.csv", "--text", "text", "--pair", "pair", *words, cwd=tmp_path
     )
     assert json.loads(pair.stdout)["probabilities"] != found["probabilities"]
-    refused = here("evaluate", str(tmp_path / "hf"), cwd=tmp_path, check=False)
-    assert refused.returncode == 1 and "has no examples of its own" in refused.stderr and len(told(refused)) <= 3
+    refused = run_weft("evaluate", str(tmp_path / "hf"), cwd=tmp_path, check=False)
+    assert (
+        refused.returncode == 1
+        and "has no examples of its own" in refused.stderr
+        and len(read_error_lines(refused)) <= 3
+    )
 
 
 # -- mistakes ---------------------------------------------------------------------------------
@@ -280,11 +287,11 @@ def test_a_hugging_face_folder_classifies(desk, tmp_path):
 def test_mistakes(desk, kind, words, code, said):
     result = classified(desk, kind, *words, check=False)
     assert result.returncode == code and said in result.stderr
-    assert len(told(result)) <= 3 and "Traceback" not in result.stderr
+    assert len(read_error_lines(result)) <= 3 and "Traceback" not in result.stderr
 
 
 def test_no_such_run(desk):
-    result = typed("classify", "nowhere", "x", cwd=desk.path, check=False)
+    result = run_weft("classify", "nowhere", "x", cwd=desk.path, check=False)
     assert result.returncode == 1 and "there is no run nowhere" in result.stderr
 
 
@@ -292,7 +299,7 @@ def test_no_such_run(desk):
 def tables(tmp_path_factory):
     """Tables with something wrong."""
     folder = tmp_path_factory.mktemp("tables")
-    rows = reviews(40)
+    rows = make_reviews(40)
     write_table(folder / "good.csv", ("text", "label"), rows)
     write_table(folder / "one.csv", ("text", "label"), [(text, "pos") for text, _ in rows])
     write_table(
@@ -360,16 +367,16 @@ def tables(tmp_path_factory):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_typed_mistakes_in_training(tables, words, code, said):
-    result = here("train", *words, "--steps", "1", "--threads", "1", cwd=tables, check=False)
+    result = run_weft("train", *words, "--steps", "1", "--threads", "1", cwd=tables, check=False)
     assert result.returncode == code, result.stderr
     assert said in result.stderr and "Traceback" not in result.stderr
-    assert len(told(result)) <= 3, result.stderr
+    assert len(read_error_lines(result)) <= 3, result.stderr
     assert not (tables / "runs").exists()
 
 
 def test_labels_that_differ_by_case_are_warned_of(tables):
     words = ["--dry-run", "--steps", "1", "--threads", "1", "--set", "model.width=16"]
-    result = here("train", "classify", "case.csv", *words, cwd=tables)
+    result = run_weft("train", "classify", "case.csv", *words, cwd=tables)
     assert "'NEG', 'neg' in 'label' are taken as different" in " ".join(result.stderr.split())
 
 
@@ -377,4 +384,4 @@ def test_a_table_alone_is_classified(tables):
     """Without a task: a table whose column repeats; a text is written on with."""
     for data, task in (("good.csv", "classify"), ("book.txt", "generate")):
         words = ["train", data, "--steps", "1", "--threads", "1", "--dry-run", "--json"]
-        assert json.loads(here(*words, cwd=tables).stdout.splitlines()[-1])["task"] == task
+        assert json.loads(run_weft(*words, cwd=tables).stdout.splitlines()[-1])["task"] == task

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from training_setup import here
+from fixtures.commands import run_weft
 
 WEFT = [sys.executable, "-m", "weft"]
 
@@ -65,7 +65,7 @@ def test_tour_survives_odd_words_and_odd_terminals():
 
 
 def tour(*words):
-    return here("tour", *words, cwd=Path()).stdout
+    return run_weft("tour", *words, cwd=Path()).stdout
 
 
 def test_hard_attention_in_the_tour_does_not_depend_on_beta():

@@ -6,9 +6,9 @@ import json
 import pytest
 from rich.console import Console
 
-import compare_setup
-from compare_setup import TOO_FAST, words
-from training_setup import here, text
+from fixtures.commands import run_weft
+from fixtures.comparisons import DIVERGES, comparison_command, run_without_child
+from fixtures.texts import make_text
 from weft.cli.compare import show
 from weft.cli.progress import Reporter
 from weft.comparison import session
@@ -20,13 +20,13 @@ VARY = ("--vary", "model.attention.kind=softmax,hard")
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder with a book; variants are trained in this process."""
-    (tmp_path / "book.txt").write_text(text(1500))
-    monkeypatch.setattr(session, "run_in_child", compare_setup.here)
+    (tmp_path / "book.txt").write_text(make_text(1500))
+    monkeypatch.setattr(session, "run_in_child", run_without_child)
     return tmp_path
 
 
 def test_a_table_and_files(place):
-    result = here(*words(*VARY, "--out", "c"), cwd=place)
+    result = run_weft(*comparison_command(*VARY, "--out", "c"), cwd=place)
     lines = [line for line in result.stdout.splitlines() if line.strip()]
     assert [line.split()[0] for line in lines] == ["bits", "model", "softmax", "hard", "From", "softmax:", "hard:"]
     assert sum(line.endswith("best") for line in lines) == 1
@@ -35,12 +35,12 @@ def test_a_table_and_files(place):
     assert "step 4/4" in result.stderr and result.stderr.count("Learning from") == 1
     assert {path.name for path in (place / "c").iterdir()} >= {"compare.html", "compare.png", "compare.json"}
     assert (place / "c" / "hard" / "report.html").exists()
-    again = here("compare", "--resume", "c", cwd=place)
+    again = run_weft("compare", "--resume", "c", cwd=place)
     assert again.stdout == result.stdout and again.stderr.count("finished before, kept") == 2
 
 
 def test_one_object(place):
-    result = here(*words(*VARY, "--json"), cwd=place)
+    result = run_weft(*comparison_command(*VARY, "--json"), cwd=place)
     found = json.loads(result.stdout)
     assert [row["model"] for row in found["models"]] == ["softmax", "hard"]
     for row in found["models"]:
@@ -51,8 +51,8 @@ def test_one_object(place):
 
 
 def test_a_failure_is_told_and_is_exit_code_1(place):
-    vary = [f"{key}={','.join(values)}" for key, values in TOO_FAST.items()]
-    result = here(*words("--vary", *vary, "--out", "c"), cwd=place, check=False)
+    vary = [f"{key}={','.join(values)}" for key, values in DIVERGES.items()]
+    result = run_weft(*comparison_command("--vary", *vary, "--out", "c"), cwd=place, check=False)
     assert result.returncode == 1
     assert "embedding_rate-1e+38: step" in result.stdout and "embedding_rate-0.01" in result.stdout
     assert "embedding_rate-1e+38 failed: step" in result.stderr and "Traceback" not in result.stderr
@@ -62,9 +62,9 @@ def test_a_failure_is_told_and_is_exit_code_1(place):
 
 def test_a_dry_run_writes_nothing(place):
     before = sorted(place.iterdir())
-    result = here(*words(*VARY, "--dry-run"), cwd=place)
+    result = run_weft(*comparison_command(*VARY, "--dry-run"), cwd=place)
     assert "softmax: 1" in result.stderr and "parameters" in result.stderr and not result.stdout
-    found = json.loads(here(*words(*VARY, "--dry-run", "--json"), cwd=place).stdout)
+    found = json.loads(run_weft(*comparison_command(*VARY, "--dry-run", "--json"), cwd=place).stdout)
     assert found["models"][1]["settings"] == {"model.attention.kind": "hard"}
     assert sorted(place.iterdir()) == before
 
@@ -74,7 +74,7 @@ def test_stopping_says_how_to_go_on(place, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(session, "run_in_child", stop)
-    result = here(*words(*VARY, "--out", "my c"), cwd=place, check=False)
+    result = run_weft(*comparison_command(*VARY, "--out", "my c"), cwd=place, check=False)
     assert result.returncode == 130 and "Go on with:  weft compare --resume 'my c'" in result.stderr
     assert json.loads((place / "my c" / "compare.json").read_text())["models"][0]["status"] == "waiting"
 
@@ -100,16 +100,16 @@ MISTAKES = [
 @pytest.mark.parametrize(("more", "code", "told"), MISTAKES, ids=lambda value: str(value)[:40])
 def test_mistakes_are_found_before_anything_is_trained(place, more, code, told):
     before = sorted(place.iterdir())
-    result = here(*words(*more), cwd=place, check=False)
+    result = run_weft(*comparison_command(*more), cwd=place, check=False)
     assert result.returncode == code and told in result.stderr, result.stderr
     assert len(result.stderr.splitlines()) <= 8 and "Traceback" not in result.stderr
     assert sorted(place.iterdir()) == before
 
 
 def test_data_that_are_not_there(place):
-    assert "book.txt" in here("compare", "bok.txt", *VARY, cwd=place, check=False).stderr
-    assert "no data was given" in here("compare", *VARY, cwd=place, check=False).stderr
-    assert "nowhere does not exist" in here("compare", "--resume", "nowhere", cwd=place, check=False).stderr
+    assert "book.txt" in run_weft("compare", "bok.txt", *VARY, cwd=place, check=False).stderr
+    assert "no data was given" in run_weft("compare", *VARY, cwd=place, check=False).stderr
+    assert "nowhere does not exist" in run_weft("compare", "--resume", "nowhere", cwd=place, check=False).stderr
 
 
 def test_the_memory_shown_is_that_of_the_process_that_trains(monkeypatch):
@@ -126,7 +126,7 @@ def test_the_memory_shown_is_that_of_the_process_that_trains(monkeypatch):
 
 
 def test_the_help_begins_with_an_example(place):
-    told = here("compare", "--help", cwd=place).stdout
+    told = run_weft("compare", "--help", cwd=place).stdout
     assert "weft compare book.txt --vary model.attention.kind=softmax,local" in " ".join(told.split())
     assert "separated by `;`" in " ".join(told.replace("│", " ").split())
 

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from training_setup import weft
+from fixtures.commands import run_weft_process
 from weft.cli import doctor
 
 
 def test_everything_in_json(tmp_path):
     began = time.monotonic()
-    result = weft("doctor", "--json", cwd=tmp_path)
+    result = run_weft_process("doctor", "--json", cwd=tmp_path)
     assert time.monotonic() - began < 20  # 5 on a machine that does nothing else
     found = json.loads(result.stdout)
     import torch
@@ -36,7 +36,7 @@ def test_everything_in_json(tmp_path):
 
 @pytest.mark.parametrize("columns", ["40", "80"])
 def test_plain_lines_and_the_verdict_last(tmp_path, columns):
-    out = weft("doctor", cwd=tmp_path, COLUMNS=columns).stdout
+    out = run_weft_process("doctor", cwd=tmp_path, COLUMNS=columns).stdout
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= int(columns)
     assert out.splitlines()[-1] == "Everything needed is there."
@@ -93,7 +93,7 @@ def test_an_old_version_is_named(monkeypatch):
 def test_where_runs_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").write_text("")
-    result = weft("doctor", cwd=tmp_path, check=False)
+    result = run_weft_process("doctor", cwd=tmp_path, check=False)
     assert result.returncode == 1
     assert "rename it" in result.stdout.splitlines()[-1] + result.stdout.splitlines()[-2]
     if os.geteuid() != 0:
@@ -109,7 +109,7 @@ def test_requirements_are_read_from_the_installed_package():
 
 @pytest.mark.parametrize("words", [["doctor", "--jsn"], ["doctr"], ["doctor", "me"]])
 def test_mistakes_are_answered_in_three_lines(tmp_path, words):
-    result = weft(*words, cwd=tmp_path, check=False)
+    result = run_weft_process(*words, cwd=tmp_path, check=False)
     assert result.returncode == 2
     assert len(result.stderr.splitlines()) <= 3
     assert "Traceback" not in result.stderr

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import weft as package
-from table_setup import hugging_face_folder, told, typed
-from training_setup import here
+from fixtures.commands import read_error_lines, run_weft
+from fixtures.hugging_face import write_bert_folder
 from weft.tasks.embed.text_encoder import Embedder, cosines
 
 TEXTS = ["the cat sat", "a dog ran under the tree and then slowly", "", "birds"]
@@ -16,7 +16,7 @@ KINDS = ["masked", "single", "writer"]
 
 
 def embedded(desk, *words, kind="masked", **options):
-    return typed("embed", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
+    return run_weft("embed", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
 
 
 def vectors(desk, texts, kind="masked", **options):
@@ -134,9 +134,9 @@ def test_a_file_that_is_there_is_not_touched(desk, tmp_path, name):
 
 def test_a_hugging_face_folder_gives_vectors(tmp_path):
     pytest.importorskip("transformers")
-    theirs = hugging_face_folder(tmp_path / "hf", "BertModel")
+    theirs = write_bert_folder(tmp_path / "hf", "BertModel")
     found = json.loads(
-        here("embed", str(tmp_path / "hf"), "the film was fine", "--json", "--threads", "1", cwd=tmp_path).stdout
+        run_weft("embed", str(tmp_path / "hf"), "the film was fine", "--json", "--threads", "1", cwd=tmp_path).stdout
     )
     ids = package.load(tmp_path / "hf").tokenizer.encode_pair("the film was fine")[0].astype(np.int64)
     with torch.no_grad():
@@ -160,9 +160,9 @@ def test_a_hugging_face_folder_gives_vectors(tmp_path):
 def test_mistakes(desk, kind, words, code, said):
     result = embedded(desk, *words, kind=kind, check=False)
     assert result.returncode == code and said in result.stderr
-    assert len(told(result)) <= 3 and "Traceback" not in result.stderr
+    assert len(read_error_lines(result)) <= 3 and "Traceback" not in result.stderr
 
 
 def test_no_such_run(desk):
-    result = typed("embed", "nowhere", "a", cwd=desk.path, check=False)
+    result = run_weft("embed", "nowhere", "a", cwd=desk.path, check=False)
     assert result.returncode == 1 and "there is no run nowhere" in result.stderr

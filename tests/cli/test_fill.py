@@ -7,14 +7,14 @@ import pytest
 import torch
 
 import weft as package
-from table_setup import hugging_face_folder, told, typed
-from training_setup import here
+from fixtures.commands import read_error_lines, run_weft
+from fixtures.hugging_face import write_bert_folder
 
 TEXT = "the cat sat on the [MASK] and ran"
 
 
 def filled(desk, *words, kind="masked", **options):
-    return typed("fill", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
+    return run_weft("fill", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
 
 
 def test_the_best_text_and_its_candidates(desk):
@@ -83,9 +83,9 @@ def test_files_in_and_out_keep_their_order(desk, tmp_path):
 
 def test_a_hugging_face_folder_fills(desk, tmp_path):
     pytest.importorskip("transformers")
-    theirs = hugging_face_folder(tmp_path / "hf", "BertForMaskedLM")
+    theirs = write_bert_folder(tmp_path / "hf", "BertForMaskedLM")
     text = "the film was [MASK] in this house"
-    found = json.loads(here("fill", str(tmp_path / "hf"), text, "--json", "--threads", "1", cwd=tmp_path).stdout)
+    found = json.loads(run_weft("fill", str(tmp_path / "hf"), text, "--json", "--threads", "1", cwd=tmp_path).stdout)
     tokenizer = package.load(tmp_path / "hf").tokenizer
     ids = np.concatenate([[2], tokenizer.encode_with_mask(text).astype(np.int64), [3]])
     with torch.no_grad():
@@ -94,19 +94,19 @@ def test_a_hugging_face_folder_fills(desk, tmp_path):
     assert found["gaps"][0][0]["probability"] == pytest.approx(float(logits.softmax(-1).max()), abs=1e-5)
     assert found["gaps"][0][0]["text"] == tokenizer.decode([int(logits.argmax())])
     (tmp_path / "book.txt").write_text("the film was a story of this house.\n" * 20)
-    measured = json.loads(here("evaluate", str(tmp_path / "hf"), "book.txt", "--json", cwd=tmp_path).stdout)
+    measured = json.loads(run_weft("evaluate", str(tmp_path / "hf"), "book.txt", "--json", cwd=tmp_path).stdout)
     assert measured["loss"] > 0 and 0 <= measured["masked_accuracy"] <= 1
-    refused = here("evaluate", str(tmp_path / "hf"), cwd=tmp_path, check=False)
-    assert refused.returncode == 1 and "no text of its own" in refused.stderr and len(told(refused)) <= 3
+    refused = run_weft("evaluate", str(tmp_path / "hf"), cwd=tmp_path, check=False)
+    assert refused.returncode == 1 and "no text of its own" in refused.stderr and len(read_error_lines(refused)) <= 3
 
 
 def test_a_hugging_face_folder_without_that_head_does_not(tmp_path):
     pytest.importorskip("transformers")
-    hugging_face_folder(tmp_path / "hf", "BertModel")
+    write_bert_folder(tmp_path / "hf", "BertModel")
     (tmp_path / "book.txt").write_text("the film was a story of this house.\n" * 20)
     for words in (["fill", "hf", TEXT], ["evaluate", "hf", "book.txt"]):
-        refused = here(*words, cwd=tmp_path, check=False)
-        assert refused.returncode == 1 and "does not fill in" in refused.stderr and len(told(refused)) <= 3
+        refused = run_weft(*words, cwd=tmp_path, check=False)
+        assert refused.returncode == 1 and "does not fill in" in refused.stderr and len(read_error_lines(refused)) <= 3
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_hugging_face_folder_without_that_head_does_not(tmp_path):
 def test_mistakes(desk, kind, words, code, said):
     result = filled(desk, *words, kind=kind, check=False)
     assert result.returncode == code and said in result.stderr
-    assert len(told(result)) <= 3 and "Traceback" not in result.stderr
+    assert len(read_error_lines(result)) <= 3 and "Traceback" not in result.stderr
 
 
 def test_what_cannot_be_filled_leaves_no_empty_file(desk, tmp_path):

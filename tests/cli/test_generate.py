@@ -5,7 +5,8 @@ import json
 import pytest
 
 import weft as package
-from training_setup import here, text, train_words
+from fixtures.commands import generator_command, run_weft
+from fixtures.texts import make_text
 from weft.tasks.generate.statistics import copied_share
 from weft.text import Corpus
 
@@ -13,22 +14,22 @@ from weft.text import Corpus
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("desk")
-    (folder / "book.txt").write_text(text(2000))
-    here(*train_words("book.txt", "run", 60), cwd=folder)
+    (folder / "book.txt").write_text(make_text(2000))
+    run_weft(*generator_command("book.txt", "run", 60), cwd=folder)
     return folder
 
 
 def test_one_text_streams_after_its_prompt(folder):
-    done = here("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
+    done = run_weft("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
     assert done.stdout.startswith("The cat") and len(done.stdout.strip()) > 20
-    again = here("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
+    again = run_weft("generate", "run", "The cat", "--max-tokens", "30", cwd=folder)
     assert again.stdout == done.stdout  # the same seed, the same text
     assert "\x1b" not in done.stdout
 
 
 def test_python_writes_the_same(folder):
     words = ["--temperature", "0", "--max-tokens", "12"]
-    typed = here("generate", "run", "The cat", *words, cwd=folder).stdout
+    typed = run_weft("generate", "run", "The cat", *words, cwd=folder).stdout
     run = package.load(folder / "run")
     text = run.generate("The cat", temperature=0.0, max_tokens=12)
     assert typed == f"The cat{text}\n"
@@ -41,7 +42,7 @@ def test_python_writes_the_same(folder):
 
 def test_json_has_one_object_for_each_text(folder):
     words = ["--samples", "2", "--json", "--max-tokens", "8", "--probabilities", "2", "--copied"]
-    lines = here("generate", "run", "The", "A", *words, cwd=folder).stdout.splitlines()
+    lines = run_weft("generate", "run", "The", "A", *words, cwd=folder).stdout.splitlines()
     found = [json.loads(line) for line in lines]
     assert [(f["prompt"], f["sample"]) for f in found] == [("The", 0), ("The", 1), ("A", 0), ("A", 1)]
     assert all(len(f["steps"]) == f["tokens"] and len(f["steps"][0]["others"]) == 2 for f in found)
@@ -51,20 +52,20 @@ def test_json_has_one_object_for_each_text(folder):
 def test_files_in_and_out_keep_their_order(folder):
     (folder / "prompts.txt").write_text("".join(f"The {word}\n" for word in ["cat", "dog", "mat"] * 7))
     words = ["--max-tokens", "4", "--stop", "\n", "--input", "prompts.txt"]
-    plain = here("generate", "run", *words, cwd=folder).stdout.splitlines()
+    plain = run_weft("generate", "run", *words, cwd=folder).stdout.splitlines()
     assert [line[:7] for line in plain] == [f"The {word}" for word in ["cat", "dog", "mat"] * 7]
-    here("generate", "run", *words, "--output", "out.jsonl", "--json", cwd=folder)
+    run_weft("generate", "run", *words, "--output", "out.jsonl", "--json", cwd=folder)
     found = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
     assert [f["prompt"] + f["text"] for f in found] == plain
-    refused = here("generate", "run", *words, "--output", "out.jsonl", cwd=folder, check=False)
+    refused = run_weft("generate", "run", *words, "--output", "out.jsonl", cwd=folder, check=False)
     assert refused.returncode == 1 and "there already" in refused.stderr
 
 
 def test_weights_in_int8_say_what_they_cost(folder):
-    done = here("generate", "run", "The", "--weights", "int8", "--max-tokens", "3", cwd=folder)
+    done = run_weft("generate", "run", "The", "--weights", "int8", "--max-tokens", "3", cwd=folder)
     assert "int8 weights: loss on" in done.stderr and "→" in done.stderr
-    rounded = json.loads(here("evaluate", "run", "--weights", "int8", "--json", cwd=folder).stdout)
-    exact = json.loads(here("evaluate", "run", "--json", cwd=folder).stdout)
+    rounded = json.loads(run_weft("evaluate", "run", "--weights", "int8", "--json", cwd=folder).stdout)
+    exact = json.loads(run_weft("evaluate", "run", "--json", cwd=folder).stdout)
     assert 0 < abs(rounded["loss"] - exact["loss"]) < 0.02 * exact["loss"]
 
 
@@ -84,13 +85,13 @@ def test_weights_in_int8_say_what_they_cost(folder):
     ],
 )
 def test_mistakes(folder, words, code, said):
-    refused = here("generate", *words, cwd=folder, check=False)
+    refused = run_weft("generate", *words, cwd=folder, check=False)
     assert refused.returncode == code and said in refused.stderr
     assert len(refused.stderr.strip().splitlines()) <= 3 and "Traceback" not in refused.stderr
 
 
 def test_what_stands_in_the_text_is_found():
-    book = text(20_000, seed=4)
+    book = make_text(20_000, seed=4)
     corpus = Corpus.of_text(book, name="book")
     passage = book[7003:7103]
     assert copied_share(passage, corpus) == 1.0

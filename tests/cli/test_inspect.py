@@ -5,15 +5,16 @@ import sys
 
 import pytest
 
-from table_setup import write_pairs_table
-from training_setup import here, text, train_words
+from fixtures.commands import generator_command, run_weft
+from fixtures.tables import write_translation_table
+from fixtures.texts import make_text
 from weft.models import ModelConfig, converter_for, preset
 
 QUICK = ("--set", "model.width=32", "--set", "model.depth=1", "--length", "16", "--batch", "2")
 
 
 def found(*words, cwd):
-    return json.loads(here("inspect", *words, "--json", cwd=cwd).stdout)
+    return json.loads(run_weft("inspect", *words, "--json", cwd=cwd).stdout)
 
 
 def test_one_object(tmp_path):
@@ -50,7 +51,7 @@ def test_every_family(tmp_path, family):
 @pytest.mark.parametrize("columns", ["40", "100"])
 def test_words(tmp_path, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
-    out = here("inspect", "gpt-tiny", *QUICK, "--curves", cwd=tmp_path).stdout
+    out = run_weft("inspect", "gpt-tiny", *QUICK, "--curves", cwd=tmp_path).stdout
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= int(columns)
     whole = " ".join(out.split())
@@ -69,35 +70,35 @@ def test_words(tmp_path, columns, monkeypatch):
 
 
 def test_a_run_and_its_own_settings(tmp_path):
-    (tmp_path / "book.txt").write_text(text())
-    here(*train_words("book.txt", "run", 3), cwd=tmp_path)
+    (tmp_path / "book.txt").write_text(make_text())
+    run_weft(*generator_command("book.txt", "run", 3), cwd=tmp_path)
     told = found("run", cwd=tmp_path)
     assert (told["model"]["length"], told["model"]["batch"], told["seconds"]["steps"]) == (16, 6, 3)
     assert found("run", "--length", "8", cwd=tmp_path)["model"]["length"] == 8
-    out = here("inspect", "run", cwd=tmp_path).stdout
+    out = run_weft("inspect", "run", cwd=tmp_path).stdout
     assert "as in its training" in out
 
 
 def test_how_it_is_trained_counts(tmp_path):
-    (tmp_path / "book.txt").write_text(text())
+    (tmp_path / "book.txt").write_text(make_text())
     frozen = ("--set", "training.micro_batch=2", "--set", "training.freeze=1")
-    here(*train_words("book.txt", "run", 2), cwd=tmp_path)
+    run_weft(*generator_command("book.txt", "run", 2), cwd=tmp_path)
     whole, parts = found("run", cwd=tmp_path), found("run", *frozen, cwd=tmp_path)
     assert (whole["memory"]["at_once"], whole["memory"]["fitting_batch"]) == (4, 6)
     assert (parts["memory"]["at_once"], parts["memory"]["fitting_batch"]) == (2, 6)
     assert parts["flops"]["backward"] < whole["flops"]["backward"]
     assert parts["memory"]["gradients"] < whole["memory"]["gradients"]
-    out = " ".join(here("inspect", "run", *frozen, cwd=tmp_path).stdout.split())
+    out = " ".join(run_weft("inspect", "run", *frozen, cwd=tmp_path).stdout.split())
     assert "the batch in parts of 2 (training.micro_batch)" in out
     assert "embeddings and the first 1 layers frozen (training.freeze)" in out
 
 
 def test_texts_of_a_run_that_translates(tmp_path):
     """Its training counts length_buckets of so many tokens; here all is told in texts."""
-    write_pairs_table(tmp_path / "pairs.tsv", 60)
+    write_translation_table(tmp_path / "pairs.tsv", 60)
     sizes = ("model.width=16", "model.depth=1", "model.max_length=24", "objective.batch_tokens=960", "training.batch=4")
     words = [word for size in (*sizes, "training.micro_batch=2") for word in ("--set", size)]
-    here("train", "translate", "pairs.tsv", "--steps", "1", "--out", "run", *words, cwd=tmp_path)
+    run_weft("train", "translate", "pairs.tsv", "--steps", "1", "--out", "run", *words, cwd=tmp_path)
     told = found("run", cwd=tmp_path)
     assert (told["model"]["batch"], told["memory"]["at_once"]) == (80, 40)
     told = found("run", "--set", "training.micro_batch=1", "--set", "training.batch=2", cwd=tmp_path)
@@ -115,7 +116,7 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
     assert found(*words[:-1], str(small), cwd=tmp_path)["memory"]["fits"] is True
     assert found(*words, "--set", f"training.micro_batch={small}", cwd=tmp_path)["memory"]["fits"] is True
     assert any(point["seconds"] is None for point in told["curves"]["length"])
-    out = " ".join(here("inspect", *words, "--curves", cwd=tmp_path).stdout.split())
+    out = " ".join(run_weft("inspect", *words, "--curves", cwd=tmp_path).stdout.split())
     assert f"With --batch {small} it would, or in parts: --set training.micro_batch={small}." in out
     assert "does not fit" in out
 
@@ -179,7 +180,7 @@ def test_refusals(tmp_path, words, code, says):
     (tmp_path / "odd.toml").write_text("[modle]\nwidth = 3\n")
     (tmp_path / "wrong.toml").write_text("[model]\nwidht = 3\n")
     (tmp_path / "there.png").write_text("")
-    result = here("inspect", *words, cwd=tmp_path, check=False)
+    result = run_weft("inspect", *words, cwd=tmp_path, check=False)
     assert result.returncode == code
     assert says in result.stderr
     assert len(result.stderr.splitlines()) <= 3
@@ -192,16 +193,16 @@ def test_a_model_that_fits_nowhere_is_not_measured(tmp_path):
     assert told["memory"]["fits"] is False
     assert told["memory"]["fitting_batch"] == 0
     assert told["seconds"]["step"] is None
-    assert "It does not fit, at any batch" in here("inspect", *words, cwd=tmp_path).stdout
+    assert "It does not fit, at any batch" in run_weft("inspect", *words, cwd=tmp_path).stdout
 
 
 def test_curves_as_a_image(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    here("inspect", "gpt", *QUICK, "--out", "cost.svg", cwd=tmp_path)
+    run_weft("inspect", "gpt", *QUICK, "--out", "cost.svg", cwd=tmp_path)
     assert (tmp_path / "cost.svg").read_text().lstrip().startswith("<?xml")
     told = found("gpt", *QUICK, "--out", "cost.png", cwd=tmp_path)
     assert [point["length"] for point in told["curves"]["length"]] == [4, 8, 16, 32, 64]
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    result = here("inspect", "gpt", *QUICK, "--out", "more.png", cwd=tmp_path, check=False)
+    result = run_weft("inspect", "gpt", *QUICK, "--out", "more.png", cwd=tmp_path, check=False)
     assert result.returncode == 1
     assert "pip install 'weft[plots]'" in result.stderr

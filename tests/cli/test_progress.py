@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from training_setup import text, train_words
+from fixtures.commands import generator_command
+from fixtures.texts import make_text
 from weft.cli import progress
 from weft.cli.progress import Reporter
 
@@ -112,11 +113,11 @@ def test_json_has_an_event_a_second(monkeypatch, capsys):
 def test_in_a_pseudo_terminal(tmp_path, env, drawn):
     import pty
 
-    (tmp_path / "book.txt").write_text(text(3000))
+    (tmp_path / "book.txt").write_text(make_text(3000))
     main, other = pty.openpty()
     clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "RANK")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "weft", *train_words("book.txt", "run", 3)],
+        [sys.executable, "-m", "weft", *generator_command("book.txt", "run", 3)],
         cwd=tmp_path,
         stderr=other,
         stdout=subprocess.DEVNULL,

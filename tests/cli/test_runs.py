@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from training_setup import here, text, train_words, weft
+from fixtures.commands import generator_command, run_weft, run_weft_process
+from fixtures.texts import make_text
 from weft.checkpoints.removal import check_removable, remove_run
 from weft.checkpoints.status import is_locked, list_runs, run_status
 from weft.cli.runs import age, megabytes
@@ -196,8 +197,8 @@ def test_numbers_in_words():
 def folder(tmp_path_factory):
     """A real run, and some made by hand."""
     folder = tmp_path_factory.mktemp("work")
-    (folder / "book.txt").write_text(text(1500))
-    here(*train_words("book.txt", "runs/real", 3), cwd=folder)
+    (folder / "book.txt").write_text(make_text(1500))
+    run_weft(*generator_command("book.txt", "runs/real", 3), cwd=folder)
     fake(folder / "runs" / "a-run-with-quite-a-long-name-to-fold-somewhere", step=1200, steps=30_000, ago=90_000)
     fake(folder / "runs" / "[red]odd\x1b[31m", step=1, ago=100)
     (folder / "runs" / "bad").mkdir()
@@ -206,7 +207,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_real_run_in_json(folder):
-    found = {run["name"]: run for run in json.loads(weft("runs", "--json", cwd=folder).stdout)["runs"]}
+    found = {run["name"]: run for run in json.loads(run_weft_process("runs", "--json", cwd=folder).stdout)["runs"]}
     real = found["real"]
     assert (real["run"], real["task"], real["status"], real["step"], real["steps"]) == (
         "runs/real", "generate", "finished", 3, 3,
@@ -218,7 +219,7 @@ def test_a_real_run_in_json(folder):
 
 @pytest.mark.parametrize("env", [{}, {"COLUMNS": "40"}, {"COLUMNS": "200"}, {"TERM": "dumb"}])
 def test_the_list_is_plain_and_fits(folder, env):
-    out = weft("runs", cwd=folder, **{"COLUMNS": "80"} | env).stdout
+    out = run_weft_process("runs", cwd=folder, **{"COLUMNS": "80"} | env).stdout
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= int(env.get("COLUMNS", 80))
     joined = " ".join(out.split())
@@ -242,7 +243,7 @@ def test_removing_asks_first(folder):
     assert ask("y\n").returncode == 0
     assert not (folder / "runs" / "gone").exists()
     fake(folder / "runs" / "gone", step=5)
-    result = json.loads(weft("runs", "--remove", "runs/gone", "--yes", "--json", cwd=folder).stdout)
+    result = json.loads(run_weft_process("runs", "--remove", "runs/gone", "--yes", "--json", cwd=folder).stdout)
     assert result["removed"] == "runs/gone"
     assert not (folder / "runs" / "gone").exists()
 
@@ -250,14 +251,14 @@ def test_removing_asks_first(folder):
 def test_a_name_that_means_two_things_is_refused(tmp_path):
     fake(tmp_path / "runs" / "x", step=5)
     fake(tmp_path / "x", step=5)
-    result = weft("runs", "--remove", "x", "--yes", cwd=tmp_path, check=False)
+    result = run_weft_process("runs", "--remove", "x", "--yes", cwd=tmp_path, check=False)
     assert result.returncode == 2
     assert (tmp_path / "runs" / "x").exists() and (tmp_path / "x").exists()
 
 
 def test_no_runs_yet(tmp_path):
-    assert "weft train demo" in weft("runs", cwd=tmp_path).stdout
-    assert json.loads(weft("runs", "--json", cwd=tmp_path).stdout) == {"runs": []}
+    assert "weft train demo" in run_weft_process("runs", cwd=tmp_path).stdout
+    assert json.loads(run_weft_process("runs", "--json", cwd=tmp_path).stdout) == {"runs": []}
     assert not list(tmp_path.iterdir())
 
 
@@ -278,7 +279,7 @@ def test_no_runs_yet(tmp_path):
     ],
 )
 def test_mistakes_are_answered_in_three_lines(folder, words, code, answer):
-    result = weft(*words, cwd=folder, check=False)
+    result = run_weft_process(*words, cwd=folder, check=False)
     assert result.returncode == code, result.stderr
     assert answer in result.stderr
     assert len(result.stderr.splitlines()) <= 3

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from training_setup import here
+from fixtures.commands import run_weft
 from weft.blocks import FeedForward
 from weft.theory import check, claims
 from weft.theory.claim import Finding
@@ -28,7 +28,7 @@ def _few(monkeypatch):
 
 
 def typed(tmp_path, *words, check=True):
-    return here("theory", *words, cwd=tmp_path, check=check)
+    return run_weft("theory", *words, cwd=tmp_path, check=check)
 
 
 def refused(tmp_path, *words):

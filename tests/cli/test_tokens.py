@@ -1,13 +1,13 @@
 """`weft tokens`: what a person meets who wants to see how texts are cut."""
 
-import io
 import json
 import subprocess
 import sys
 
 import pytest
 
-from training_setup import here, text, train_words, weft
+from fixtures.commands import generator_command, run_weft, run_weft_process
+from fixtures.texts import make_text
 from weft.cli import tokens as command
 from weft.cli.tokens_shown import _lines
 from weft.text import TokenizerConfig
@@ -19,25 +19,25 @@ PETER = "Peter Piper picked a peck of pickled peppers"
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("desk")
-    (folder / "book.txt").write_text(text(3000))
+    (folder / "book.txt").write_text(make_text(3000))
     (folder / "run").mkdir()
     config = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400})
-    config.train([text(3000)]).save(folder / "run" / "tokenizer.json")
+    config.train([make_text(3000)]).save(folder / "run" / "tokenizer.json")
     return folder
 
 
-def told(*words, cwd):
-    return json.loads(here("tokens", *words, "--json", cwd=cwd).stdout)
+def told(*words, **options):
+    return json.loads(run_weft("tokens", *words, "--json", **options).stdout)
 
 
 def refused(*words, cwd):
-    result = here("tokens", *words, cwd=cwd, check=False)
+    result = run_weft("tokens", *words, cwd=cwd, check=False)
     assert 1 <= len(result.stderr.splitlines()) <= 3 and "Traceback" not in result.stderr
     return result.returncode, result.stderr
 
 
 def test_every_scheme_side_by_side(desk):
-    out = here("tokens", "The cat sat", "--train", "book.txt", "--vocab-size", "400", cwd=desk).stdout
+    out = run_weft("tokens", "The cat sat", "--train", "book.txt", "--vocab-size", "400", cwd=desk).stdout
     lines = out.splitlines()
     assert lines[:2] == [
         "11 characters, 11 bytes, 1 line.",
@@ -64,12 +64,12 @@ def test_json_has_everything(desk):
     assert row["tokens"] == 4 + 4 + 2 and row["unseen"] == 4 / 10 and row["gives_text_back"] is True
     assert row["embedding_parameters"] == row["vocab_size"] * 8
     assert b"".join(bytes.fromhex(token["bytes"]) for token in row["cuts"][0]).decode() == "The 🎉"
-    tokenizer = TokenizerConfig.from_config("characters").train([text(3000)])
+    tokenizer = TokenizerConfig.from_config("characters").train([make_text(3000)])
     assert [token["id"] for token in row["cuts"][0]] == tokenizer.encode("The 🎉").tolist()
 
 
 def test_ids_stand_below_their_tokens(desk):
-    out = here("tokens", "The cat", "--ids", "--schemes", "bytes", cwd=desk).stdout.splitlines()
+    out = run_weft("tokens", "The cat", "--ids", "--schemes", "bytes", cwd=desk).stdout.splitlines()
     assert out[2:4] == ["bytes  T  h   e   ␣  c  a  t", "       84 104 101 32 99 97 116"]
 
 
@@ -81,16 +81,15 @@ def test_lines_break_between_tokens():
     assert list(_lines([], [], 5)) == [""]
 
 
-def test_files_stdin_and_input(desk, monkeypatch):
-    book = text(3000)
+def test_files_stdin_and_input(desk):
+    book = make_text(3000)
     for words in (("book.txt",), ("--input", "book.txt")):
         assert told(*words, "--schemes", "bytes", cwd=desk)["characters"] == 3000
     for words in (("-",), ("--input", "-"), ()):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(book + "é"))
-        assert told(*words, "--schemes", "bytes", cwd=desk)["bytes"] == 3002
+        assert told(*words, "--schemes", "bytes", cwd=desk, stdin=book + "é")["bytes"] == 3002
     assert refused("a", "--input", "book.txt", cwd=desk)[0] == 2
     assert refused("--input", "missing.txt", cwd=desk)[0] == 1
-    result = here("tokens", "bok.txt", "--schemes", "bytes", cwd=desk)
+    result = run_weft("tokens", "bok.txt", "--schemes", "bytes", cwd=desk)
     assert "no file bok.txt" in result.stderr and "did you mean 'book.txt'" in result.stderr
     assert result.stdout.startswith("7 characters")
 
@@ -109,14 +108,14 @@ def test_a_large_text_teaches_itself(desk, tmp_path, monkeypatch):
 
 
 def test_the_tokenizer_of_a_run(tmp_path):
-    (tmp_path / "book.txt").write_text(text(2000))
-    here(*train_words("book.txt", "runs/book", 1), cwd=tmp_path)
+    (tmp_path / "book.txt").write_text(make_text(2000))
+    run_weft(*generator_command("book.txt", "runs/book", 1), cwd=tmp_path)
     alone = told("The cat", "--run", "runs/book", cwd=tmp_path)
     assert [(row["scheme"], row["kind"]) for row in alone["schemes"]] == [("runs/book", "characters")]
     assert alone["learned_from"] is None
     both = told("The cat", "--run", "runs/book", "--schemes", "bytes,runs/book/tokenizer.json", cwd=tmp_path)
     assert [row["scheme"] for row in both["schemes"]] == ["bytes", "runs/book/tokenizer.json", "runs/book"]
-    out = here("tokens", "The cat", "--run", "runs/book", "--schemes", "bytes", cwd=tmp_path).stdout
+    out = run_weft("tokens", "The cat", "--run", "runs/book", "--schemes", "bytes", cwd=tmp_path).stdout
     assert "runs/book  T h e ␣ c a t" in out
     code, said = refused("The cat", "--run", "runs/bok", cwd=tmp_path)
     assert code == 1 and "did you mean 'book'?" in said
@@ -149,7 +148,7 @@ def test_mistakes(desk, words, code, said):
 
 
 def test_merges_that_a_sentence_teaches(desk):
-    out = here("tokens", "--replay", "banana bandana", "--ids", cwd=desk).stdout.splitlines()
+    out = run_weft("tokens", "--replay", "banana bandana", "--ids", cwd=desk).stdout.splitlines()
     assert out[:4] == [
         "Merges that this sentence teaches, the most frequent pair first.",
         "start: 14 tokens",
@@ -175,10 +174,10 @@ def test_merges_that_a_sentence_teaches(desk):
 def test_merges_of_a_run(desk):
     found = told("--replay", PETER, "--run", "run", cwd=desk)
     assert found["tokenizer"] == "run"
-    tokenizer = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([text(3000)])
+    tokenizer = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([make_text(3000)])
     assert found["ids"] == tokenizer.encode(PETER).tolist()
     assert told("--replay", PETER, "--train", "book.txt", "--vocab-size", "400", cwd=desk)["ids"] == found["ids"]
-    out = here("tokens", "--replay", PETER, "--run", "run", cwd=desk).stdout
+    out = run_weft("tokens", "--replay", PETER, "--run", "run", cwd=desk).stdout
     assert out.startswith("Merges of run.\n") and "of its list)" in out
 
 
@@ -192,12 +191,12 @@ def test_any_text_at_any_width(desk, words, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     for more in ([], ["--ids"]):
-        out = here("tokens", words, "--run", "run", "--schemes", "characters,wordpiece", "--train", "book.txt",
+        out = run_weft("tokens", words, "--run", "run", "--schemes", "characters,wordpiece", "--train", "book.txt",
                    *more, cwd=desk).stdout  # fmt: skip
         assert "\x1b" not in out and "\u202e" not in out and "\x00" not in out
         assert all(cell_len(line) <= columns for line in out.splitlines())
     if words.strip():
-        assert here("tokens", "--replay", words, "--run", "run", cwd=desk).stdout
+        assert run_weft("tokens", "--replay", words, "--run", "run", cwd=desk).stdout
 
 
 def test_nothing_but_words_is_loaded(desk):
@@ -212,5 +211,5 @@ def test_nothing_but_words_is_loaded(desk):
 
 
 def test_help_starts_with_an_example(desk):
-    out = weft("tokens", "--help", cwd=desk).stdout
+    out = run_weft_process("tokens", "--help", cwd=desk).stdout
     assert "Example:  weft tokens" in out

@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 import weft as package
-from table_setup import reversals, told, typed
+from fixtures.commands import read_error_lines, run_weft
+from fixtures.tables import make_reversals
 from weft.cli.translate import _lines
 from weft.tasks.translate.alignment import aligned
 from weft.tasks.translate.encoded_pairs import TokenizerPair
 from weft.tasks.translate.translator import Translation
 
 TEXT = "the film was a story of it"
-TEXTS = [source for source, _ in reversals(7, seed=8)]
+TEXTS = [source for source, _ in make_reversals(7, seed=8)]
 
 
 def translated(desk, *words, kind="translator", **options):
-    return typed("translate", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
+    return run_weft("translate", str(desk.run(kind)), "--threads", "1", *words, cwd=desk.path, **options)
 
 
 def shown(desk, *words, **options):
@@ -50,7 +51,7 @@ def test_files_in_and_out_keep_their_order_and_their_empty_lines(desk, tmp_path)
     assert translated(desk, "-", stdin="").stdout == ""
     assert translated(desk, "-", stdin=text.rstrip("\n")).stdout.splitlines() == lines[:-1]
     refused = translated(desk, TEXT, "--output", str(tmp_path / "out.txt"), check=False)
-    assert refused.returncode == 1 and "is there already" in refused.stderr and len(told(refused)) <= 3
+    assert refused.returncode == 1 and "is there already" in refused.stderr and len(read_error_lines(refused)) <= 3
     assert (tmp_path / "out.txt").read_text().splitlines() == lines
 
 
@@ -237,7 +238,7 @@ def test_a_text_without_end_is_cut(desk):
 def test_mistakes(desk, kind, words, code, said):
     result = translated(desk, *words, kind=kind, check=False)
     assert result.returncode == code and said in result.stderr, result.stderr
-    assert len(told(result)) <= 3 and "Traceback" not in result.stderr
+    assert len(read_error_lines(result)) <= 3 and "Traceback" not in result.stderr
 
 
 def test_nothing_given(desk, monkeypatch):
@@ -245,10 +246,8 @@ def test_nothing_given(desk, monkeypatch):
         def isatty(self):
             return True
 
-    from table_setup import here
-
     monkeypatch.setattr("sys.stdin", Terminal())
-    result = here("translate", str(desk.run("translator")), cwd=desk.path, check=False)
+    result = run_weft("translate", str(desk.run("translator")), cwd=desk.path, stdin=None, check=False)
     assert result.returncode == 2 and "no text was given" in result.stderr
 
 

@@ -14,8 +14,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cost_setup import agrees, usual_length
-from family_setup import check_layers, check_maps, check_parameter_groups, check_promises, check_reach, drawn
+from fixtures.attention_maps import check_maps
+from fixtures.families import draw_weights
+from fixtures.operations import check_operations, usual_length
+from fixtures.reach import check_reach
+from weft.blocks.roles import weight_roles
+from weft.cost.parts import parameters_by_part
 from weft.errors import UnsupportedError
 from weft.models import (
     CausalLM,
@@ -31,8 +35,9 @@ from weft.models import (
     TextRow,
     WordVectorTable,
 )
-from weft.models.capabilities import TagsTokens
+from weft.models.capabilities import DOES, TagsTokens
 from weft.models.sites import attentions
+from weft.tasks.task import find_use
 
 CHUNKS = (1, 2, 3, 5)
 LENGTHS = (9, 4, 1)  # of the texts that are padded, packed or read side by side
@@ -103,7 +108,7 @@ def has_layers(config: ModelConfig) -> bool:
 def made(config: ModelConfig, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
     """The model with numbers in every weight, or with counts of random tokens."""
     torch.manual_seed(1)
-    model = drawn(config.build()).to(dtype).eval()
+    model = draw_weights(config.build()).to(dtype).eval()
     if isinstance(model, LearnsByCounting):
         ids = torch.randint(VOCABULARY, (2000,)).numpy()
         model.count(ids[:1800], ids[1800:], lambda _: None)
@@ -319,7 +324,7 @@ def settings_go_there_and_back(config: ModelConfig) -> None:
 @check(is_learned, stands="tests/cost/test_flops.py")
 def operations_are_those_of_a_run(config: ModelConfig) -> None:
     for length in (16, 32, 48) if isinstance(config, ImageConfig) else (7, 40, 57):
-        agrees(config, 2, length)
+        check_operations(config, 2, length)
 
 
 @check(has_layers, stands="tests/analysis/test_model_reach.py")
@@ -335,17 +340,39 @@ def maps_reproduce_the_outputs(config: ModelConfig) -> None:
 
 @check(always, stands="tests/conformance/test_roles.py")
 def every_parameter_is_in_one_group(config: ModelConfig) -> None:
-    check_parameter_groups(config.skeleton())
+    """Every parameter is in one group, and has a part."""
+    model = config.skeleton()
+    groups = model.parameter_groups()
+    assert list(groups) == ["embeddings", "matrices", "head", "vectors"]
+    grouped = [p for members in groups.values() for p in members.values()]
+    assert len(grouped) == len(set(grouped)) == len(list(model.parameters()))
+    assert all(p is model.get_parameter(name) for members in groups.values() for name, p in members.items())
+    assert set(parameters_by_part(model)) <= {role.part for role in weight_roles(model).values()}
 
 
 @check(always, stands="tests/conformance/test_roles.py")
 def layers_hold_all_matrices_between_input_and_head(config: ModelConfig) -> None:
-    check_layers(config.skeleton())
+    """Layers hold all matrices between input and head, each once."""
+    model = config.skeleton()
+    sites = [site for stack in model.layers_in_order() for site in stack.layers]
+    assert all(model.get_submodule(site.name) is site.module for site in sites)
+    inside = [p for site in sites for module in (*site.before, site.module) for p in module.parameters()]
+    assert len(inside) == len(set(inside)), "a weight in two layers"
+    roles, matrices = weight_roles(model), model.parameter_groups()["matrices"]
+    assert {name for name, p in matrices.items() if p not in set(inside)} == {
+        name for name in matrices if roles[name].stands == "input"
+    }
+    names = [stack.name for stack in model.layers_in_order()]
+    assert names in ([], [""], ["encoder", "decoder"])
 
 
 @check(always, stands="tests/conformance/test_capabilities.py")
 def a_model_is_what_its_config_promises(config: ModelConfig) -> None:
-    check_promises(config)
+    """A model has what its config promises."""
+    model = config.build()
+    for can in config.provides:
+        assert isinstance(model, can), f"{config} promises {can.__name__}"
+    assert config.mostly in DOES and find_use(config)[1].first
 
 
 def tensors_go_there_and_back(converter: Converter, config: ModelConfig) -> None:

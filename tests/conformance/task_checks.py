@@ -9,8 +9,8 @@ import json
 import pytest
 
 import weft
-from table_setup import crash
-from training_setup import digest, done, here
+from fixtures.commands import read_last_event, run_until_crash, run_weft
+from fixtures.runs import hash_run
 from weft.errors import WeftError
 from weft.models import ModelConfig
 from weft.models.capabilities import DOES
@@ -38,7 +38,7 @@ def models_can_do_it(task):
     assert all(task.capability(family) in task.capabilities for family in task.families)
 
 
-def settings_are_there(task):
+def settings_are_trun_weft(task):
     fields = task.settings.__dataclass_fields__
     assert {"model", "tokenizer", "data", "training", "start"} <= set(fields)
     assert (task.objective is None) == ("objective" not in fields)
@@ -53,14 +53,14 @@ DESCRIBED = {check.__name__: check for check in (words_are_complete, models_can_
 
 def a_dry_run_says_the_plan_and_writes_nothing(task, words, folder):
     before = sorted(folder.iterdir())
-    events = [json.loads(line) for line in here(*words, "--dry-run", "--json", cwd=folder).stdout.splitlines()]
+    events = [json.loads(line) for line in run_weft(*words, "--dry-run", "--json", cwd=folder).stdout.splitlines()]
     assert sorted(folder.iterdir()) == before
     assert events[-1]["event"] == "plan" and events[-1]["task"] == task.name and events[-1]["model"] in task.families
     assert all(line.strip() for line in task.words.plan({"minutes": None, **events[-1]}))
 
 
 def a_run_says_what_it_is_and_how_good(task, words, folder):
-    last = done(here(*words, "--out", "run", *STEPS, "--json", cwd=folder))
+    last = read_last_event(run_weft(*words, "--out", "run", *STEPS, "--json", cwd=folder))
     config, run = json.loads((folder / "run" / "config.json").read_text()), weft.load(folder / "run")
     assert last["event"] == "done" and last["steps"] == 6 and config["task"] == task.name
     assert type(run) is task.opens_as(run.model_config) and run.task == task.name
@@ -76,32 +76,32 @@ def a_run_says_what_it_is_and_how_good(task, words, folder):
 
 
 def evaluating_gives_what_training_measured(task, words, folder):
-    last = done(here(*words, "--out", "run", *STEPS, "--json", cwd=folder))
-    found = json.loads(here("evaluate", "run", "--json", cwd=folder).stdout)
+    last = read_last_event(run_weft(*words, "--out", "run", *STEPS, "--json", cwd=folder))
+    found = json.loads(run_weft("evaluate", "run", "--json", cwd=folder).stdout)
     assert found["measured_on"] == last["measured_on"]
     same = [name for name in task.words.matter if isinstance(last.get(name), float)]
     assert same and all(found[name] == pytest.approx(last[name], abs=1e-5) for name in same)
 
 
 def interrupted_is_uninterrupted(task, words, folder):
-    here(*words, "--out", "whole", *STEPS, cwd=folder)
-    crash((Trainer, "_save", 2, True), *words, "--out", "torn", *STEPS, cwd=folder)
-    here("resume", "torn", cwd=folder)
-    assert digest(folder / "torn") == digest(folder / "whole")
+    run_weft(*words, "--out", "whole", *STEPS, cwd=folder)
+    run_until_crash((Trainer, "_save", 2, True), *words, "--out", "torn", *STEPS, cwd=folder)
+    run_weft("resume", "torn", cwd=folder)
+    assert hash_run(folder / "torn") == hash_run(folder / "whole")
 
 
 def other_data_are_refused(task, words, folder):
-    here(*words, "--out", "run", *STEPS, cwd=folder)
+    run_weft(*words, "--out", "run", *STEPS, cwd=folder)
     for path in folder.glob("data*"):
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join([*lines, *lines[-6:]]))
-    told = here("resume", "run", "--steps", "2", cwd=folder, check=False)
+    told = run_weft("resume", "run", "--steps", "2", cwd=folder, check=False)
     assert told.returncode == 1 and "changed since" in told.stderr
 
 
 def answers_do_not_depend_on_each_other(task, words, folder):
     """One for each text, in order; that of a text alone and of a text among others are the same."""
-    here(*words, "--out", "run", *STEPS, cwd=folder)
+    run_weft(*words, "--out", "run", *STEPS, cwd=folder)
     run, texts = weft.load(folder / "run"), ["the cat sat", "a", "", "the dog ran on and on under the old tree"]
     try:
         found = task.predict(run, texts)
@@ -109,15 +109,15 @@ def answers_do_not_depend_on_each_other(task, words, folder):
         assert task.__module__.startswith("weft."), "a task of a plugin answers texts"
         return
     assert found == [task.predict(run, [text])[0] for text in texts] and json.dumps(found)
-    typed = here(task.name, "run", *texts[:2], "--json", cwd=folder).stdout.splitlines()
+    typed = run_weft(task.name, "run", *texts[:2], "--json", cwd=folder).stdout.splitlines()
     assert [json.loads(line) for line in typed] == found[:2]
 
 
 def it_can_be_looked_into_and_compared(task, words, folder):
-    here(*words, "--out", "run", *STEPS, cwd=folder)
-    told = json.loads(here("inspect", "run", "--json", cwd=folder).stdout)
+    run_weft(*words, "--out", "run", *STEPS, cwd=folder)
+    told = json.loads(run_weft("inspect", "run", "--json", cwd=folder).stdout)
     assert told["parameters"]["total"] == sum(p.numel() for p in weft.load(folder / "run").model.parameters())
-    here("compare", *words[1:], "--vary", "training.clip=1,2", "--steps", "2", "--dry-run", cwd=folder)
+    run_weft("compare", *words[1:], "--vary", "training.clip=1,2", "--steps", "2", "--dry-run", cwd=folder)
 
 
 TRAINED = {

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import weft.models
-from family_setup import Case, check_promises, heads_of
+from conformance.family_checks import a_model_is_what_its_config_promises
+from fixtures.families import Case, find_heads
 from weft.blocks import ParallelLayer, PreNorm
 from weft.errors import ConfigError, UnsupportedError
 from weft.models import (
@@ -32,9 +33,9 @@ LEARNED = [pytest.param(kind, can, id=f"{kind} {can.__name__}") for kind, cls in
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_a_model_is_what_its_config_promises(kind):
     promised = set()
-    for head in heads_of(kind):
+    for head in find_heads(kind):
         config = Case(kind).config().override(head)
-        check_promises(config)
+        a_model_is_what_its_config_promises(config)
         promised |= config.provides
     assert set(FAMILIES[kind].learns) <= promised, "what it can be trained for, some head provides"
 

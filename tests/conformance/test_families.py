@@ -10,8 +10,8 @@ import pytest
 
 from conformance import family_checks, position_checks
 from conformance.test_converters import bases, faults
-from family_setup import Case, heads_of
-from plugin_setup import GUIDES, put_plugins, registries_as_they_were
+from fixtures.families import Case, find_heads
+from fixtures.plugins import GUIDES, restore_registries, write_plugins
 from weft.blocks import PositionConfig
 from weft.models import CausalLM, Converter, ModelConfig, Seq2SeqLM
 from weft.models.gpt.converters import GPT2Converter
@@ -27,7 +27,7 @@ def is_ours(config):
 
 def variants(kind):
     """A small config of the family for every head."""
-    return {f"{kind} {head or ''}".strip(): Case(kind).config().override(head) for head in heads_of(kind)}
+    return {f"{kind} {head or ''}".strip(): Case(kind).config().override(head) for head in find_heads(kind)}
 
 
 VARIANTS = {told: config for kind in ModelConfig.registry for told, config in variants(kind).items()}
@@ -72,8 +72,8 @@ def test_who_writes_is_held_to_it():
 def test_the_family_of_the_guide_passes_all(tmp_path):
     if "opt" in ModelConfig.registry:
         pytest.skip("a plugin of this name is loaded already, and among the families above")
-    put_plugins(GUIDES / "add-a-family.md", tmp_path)
-    with registries_as_they_were():
+    write_plugins(GUIDES / "add-a-family.md", tmp_path)
+    with restore_registries():
         load_plugin(tmp_path / "opt.py")
         for config in variants("opt").values():
             assert not is_ours(config) and family_checks.failures(config) == {}
@@ -194,7 +194,7 @@ def test_example_inputs_of_another_shape_are_found():
 
 def test_settings_that_are_lost_are_found():
     check = family_checks.ALL["settings_go_there_and_back"]
-    with registries_as_they_were():
+    with restore_registries():
 
         class Forgetful(type(VARIANTS["gpt"]), kind="forgetful"):
             def to_dict(self):

@@ -8,9 +8,10 @@ import json
 import pytest
 import torch
 
-import training_setup
 import weft
-from plugin_setup import GUIDES, put_plugins, registries_as_they_were
+from fixtures.commands import generator_command, run_weft
+from fixtures.plugins import GUIDES, restore_registries, write_plugins
+from fixtures.texts import make_text
 from weft.cost.flops import walk
 from weft.errors import UnsupportedError
 from weft.exchange.transfer import export_run, import_model
@@ -34,8 +35,8 @@ SIZES = {
 @pytest.fixture
 def opt(tmp_path):
     """The file of the guide, loaded; a folder with it."""
-    put_plugins(GUIDES / "add-a-family.md", tmp_path)
-    with registries_as_they_were():
+    write_plugins(GUIDES / "add-a-family.md", tmp_path)
+    with restore_registries():
         load_plugin(tmp_path / "opt.py")
         yield tmp_path
 
@@ -93,13 +94,13 @@ def test_what_it_does_not_compute_is_refused(opt, changes, told):
 
 
 def test_every_verb_knows_the_family(opt):
-    (opt / "book.txt").write_text(training_setup.text(3000))
+    (opt / "book.txt").write_text(make_text(3000))
 
     def says(*words):
-        told = training_setup.here(*words, "--plugin", "opt.py", "--json", cwd=opt)
+        told = run_weft(*words, "--plugin", "opt.py", "--json", cwd=opt)
         return json.loads(told.stdout.splitlines()[-1] if words[0] in ("train", "resume") else told.stdout)
 
-    says(*training_setup.train_words("book.txt", "run", 2, "--model", "opt"))
+    says(*generator_command("book.txt", "run", 2, "--model", "opt"))
     config = json.loads((opt / "run" / "config.json").read_text())
     assert config["model"]["kind"] == config["model"]["position"]["kind"] == "opt"
     assert [one["file"] for one in config["plugins"]] == ["opt.py"]
@@ -129,8 +130,8 @@ def test_an_imported_run_names_the_plugin_that_it_needs(opt):
 
 
 def test_nothing_of_it_stays(tmp_path):
-    put_plugins(GUIDES / "add-a-family.md", tmp_path)
-    with registries_as_they_were():
+    write_plugins(GUIDES / "add-a-family.md", tmp_path)
+    with restore_registries():
         load_plugin(tmp_path / "opt.py")
         assert preset("opt-1.3b")[0] == "opt"
     assert "opt" not in ModelConfig.registry and "opt" not in Converter.registry

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from family_setup import CASES, FAMILIES, Case, check_layers, check_parameter_groups
+from conformance.family_checks import every_parameter_is_in_one_group, layers_hold_all_matrices_between_input_and_head
+from fixtures.families import CASES, FAMILIES, Case
 from weft.blocks import Attention, LayerNorm, PreNorm, SoftmaxAttention, TransformerLayer
 from weft.blocks.roles import CROSS_MAPS, FEED_FORWARD, by_name, module_roles, weight_roles
 from weft.cost.parts import parameters_by_part
@@ -106,7 +107,7 @@ EVERY |= CASES | {family: Case(family) for family in FAMILIES}
 
 @pytest.mark.parametrize("case", EVERY.values(), ids=EVERY)
 def test_every_parameter_is_in_one_group(case):
-    check_parameter_groups(case.config().skeleton())
+    every_parameter_is_in_one_group(case.config())
 
 
 @pytest.mark.parametrize("settings", LEARNS, ids=str)
@@ -138,7 +139,7 @@ def test_every_family_stands_in_the_table():
 
 @pytest.mark.parametrize("case", EVERY.values(), ids=EVERY)
 def test_layers_hold_all_matrices_between_input_and_head(case):
-    check_layers(case.config().skeleton())
+    layers_hold_all_matrices_between_input_and_head(case.config())
 
 
 # -- negative controls ------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from conformance import task_checks
-from plugin_setup import GUIDES, put_plugins, registries_as_they_were
-from table_setup import SIZES, sets, write_book, write_pairs_table, write_reviews
-from training_setup import SMALL, here, text
+from fixtures.commands import TINY_GPT, TINY_READER, run_weft, set_flags
+from fixtures.plugins import GUIDES, restore_registries, write_plugins
+from fixtures.tables import write_reviews, write_translation_table
+from fixtures.texts import make_text, write_book
 from weft.plugins import load_all, load_plugin
 from weft.tasks.names import REGISTERED, task_folders
 from weft.tasks.task import find_task, variants
@@ -22,12 +23,12 @@ load_all()
 
 TAGGED = "".join(f"Ada\tB-PER\nLovelace\tI-PER\nsaw\tO\nthe\tO\n{place}\tB-LOC\n\n" for place in ["Rome", "Oslo"] * 20)
 WORDS = {  # what trains a run in a second, on a file called data.…
-    "generate": ["data.txt", "--tokenizer", "characters", *SMALL],
-    "fill": ["data.txt", *sets(*SIZES)],
-    "classify": ["data.csv", *sets(*SIZES)],
-    "translate": ["data.tsv", *sets("model.width=16", "model.depth=1", "model.attention.heads=2")],
-    "embed": ["data.txt", *sets("model.width=16", "model.window=1")],
-    "tag": ["data.conll", *sets(*SIZES)],
+    "generate": ["data.txt", "--tokenizer", "characters", *set_flags(*TINY_GPT)],
+    "fill": ["data.txt", *set_flags(*TINY_READER)],
+    "classify": ["data.csv", *set_flags(*TINY_READER)],
+    "translate": ["data.tsv", *set_flags("model.width=16", "model.depth=1", "model.attention.heads=2")],
+    "embed": ["data.txt", *set_flags("model.width=16", "model.window=1")],
+    "tag": ["data.conll", *set_flags(*TINY_READER)],
 }
 DESCRIBED = [
     pytest.param(task, name, id=f"{type(task).__name__}: {name}")
@@ -52,9 +53,9 @@ def words_for(name, folder):
         shutil.copy(data, kept)
         return ["train", name, kept.name, "--threads", "1"]
     write_reviews(folder / "data.csv")
-    write_pairs_table(folder / "data.tsv", 64)
+    write_translation_table(folder / "data.tsv", 64)
     (folder / "data.conll").write_text(TAGGED)
-    write_book(folder / "data.txt") if name == "fill" else (folder / "data.txt").write_text(text(4000))
+    write_book(folder / "data.txt") if name == "fill" else (folder / "data.txt").write_text(make_text(4000))
     for other in folder.glob("data*"):
         if other.name != WORDS[name][0]:
             other.unlink()
@@ -79,8 +80,10 @@ def test_a_run_of_a_task(kind, name, tmp_path):
     task_checks.TRAINED[name](find_task(kind), words_for(kind, tmp_path), tmp_path)
 
 
-@pytest.mark.parametrize("name", [*task_checks.DESCRIBED, *task_checks.TRAINED])
-@pytest.mark.parametrize("kind", sorted(REGISTERED))
+ELSEWHERE = [(kind, name) for kind in sorted(REGISTERED) for name in (*task_checks.DESCRIBED, *task_checks.TRAINED)]
+
+
+@pytest.mark.parametrize(("kind", "name"), ELSEWHERE)
 def test_a_task_from_elsewhere(kind, name, tmp_path):
     if name in task_checks.DESCRIBED:
         task_checks.DESCRIBED[name](find_task(kind))
@@ -96,15 +99,15 @@ def restore(tmp_path):
     """The task of docs/guides/add-a-task.md, loaded; a folder with its data."""
     folder = tmp_path / "plugin"
     folder.mkdir()
-    put_plugins(GUIDES / "add-a-task.md", folder)
-    (tmp_path / "data.txt").write_text(text(4000))
-    with registries_as_they_were():
+    write_plugins(GUIDES / "add-a-task.md", folder)
+    (tmp_path / "data.txt").write_text(make_text(4000))
+    with restore_registries():
         load_plugin(folder / "restore.py")
         yield tmp_path
     assert "restore" not in REGISTERED
 
 
-RESTORE = ["train", "restore", "data.txt", "--threads", "1", *sets(*SIZES)]
+RESTORE = ["train", "restore", "data.txt", "--threads", "1", *set_flags(*TINY_READER)]
 
 
 @pytest.mark.parametrize("name", task_checks.DESCRIBED)
@@ -119,8 +122,10 @@ def test_a_run_of_the_guides_task(restore, name):
 
 def test_what_the_guides_task_learns(restore):
     """The first word of each line has a capital and the last a full stop: a few hundred steps are enough."""
-    here(*RESTORE, "--out", "run", "--steps", "150", cwd=restore)
-    told = here("restore", "run", "the dog sat on the mat", "birds sang over hills", cwd=restore).stdout.splitlines()
+    run_weft(*RESTORE, "--out", "run", "--steps", "150", cwd=restore)
+    told = run_weft(
+        "restore", "run", "the dog sat on the mat", "birds sang over hills", cwd=restore
+    ).stdout.splitlines()
     assert [line[0].isupper() and line[-1] == "." for line in told] == [True, True]
     assert [line.lower().rstrip(".") for line in told] == ["the dog sat on the mat", "birds sang over hills"]
 

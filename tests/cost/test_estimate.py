@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cost_setup import FAMILIES, numbers, small, usual_length
+from fixtures.operations import LEARNED_FAMILIES, make_numbers, make_small_config, usual_length
 from weft.cost import estimate, seconds
 from weft.cost.estimate import MemoryEstimate, fitting_batch, memory_of, seconds_of, table_bytes
 from weft.cost.parts import parameters_by_part, parts_of_modules
@@ -24,9 +24,9 @@ LEARNING = learning_of(TrainingConfig(steps=1, batch=1))
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "cost.py"
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", LEARNED_FAMILIES)
 def test_parameters_by_part_are_all_of_them(family):
-    model = small(family).build()
+    model = make_small_config(family).build()
     assert sum(parameters_by_part(model).values()) == sum(p.numel() for p in model.parameters())
     assert "rest" not in parameters_by_part(model)
 
@@ -42,7 +42,7 @@ def test_tied_weights_count_once():
 @pytest.mark.parametrize("family", ["gpt", "bert", "transformer", "vit", "resnet", "gru"])
 def test_what_is_kept_for_backward(family):
     """The same bytes as a real step holds between forward and backward."""
-    config = small(family)
+    config = make_small_config(family)
     batch, length = 2, usual_length(config)
     found = trace(config, batch=batch, length=length)
     model = config.build().train()
@@ -56,7 +56,7 @@ def test_what_is_kept_for_backward(family):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        model.example_loss(batch, length, numbers)
+        model.example_loss(batch, length, make_numbers)
     real = sum(storage.nbytes() for storage in kept.values())
     assert found.weights == sum(p.numel() * 4 for p in model.parameters())
     assert found.gradients == found.weights
@@ -72,14 +72,14 @@ def test_attention_without_the_fused_kernel_keeps_its_square():
 
 def test_the_optimizer_has_a_state_of_its_own():
     adamw = learning_of(TrainingConfig(steps=1, batch=1, optimizer={"kind": "adamw"}))
-    config = small("gpt")
+    config = make_small_config("gpt")
     found = trace(config, batch=1, length=8, learning=adamw)
     assert found.optimizer == pytest.approx(2 * found.weights, rel=0.01)
     assert 0.9 * found.weights < trace(config, batch=1, length=8, learning=LEARNING).optimizer < 2 * found.weights
 
 
 def test_what_is_frozen_needs_no_slope_and_keeps_less():
-    config = small("gpt", depth=4)
+    config = make_small_config("gpt", depth=4)
     plain, frozen = (
         trace(config, batch=4, length=64, learning=learning_of(TrainingConfig(steps=1, batch=1, freeze=what)))
         for what in (None, 3)
@@ -90,7 +90,7 @@ def test_what_is_frozen_needs_no_slope_and_keeps_less():
 
 
 def test_bf16_keeps_less():
-    config = small("gpt", depth=4)
+    config = make_small_config("gpt", depth=4)
     plain, half = (
         trace(config, batch=4, length=64, learning=learning_of(TrainingConfig(steps=1, batch=1, precision=precision)))
         for precision in ("float32", "bf16")
@@ -102,7 +102,7 @@ def test_bf16_keeps_less():
 
 def test_a_batch_in_parts():
     """As much as a part needs, and the slopes of the part before; as long as all of them take."""
-    config = small("gpt", depth=2)
+    config = make_small_config("gpt", depth=2)
     parts, whole = (TrainingConfig(steps=1, batch=1, micro_batch=size) for size in (4, None))
     needed, small_one, all_at_once = (
         memory_of(config, batch=batch, length=64, learning=learning_of(training))
@@ -130,13 +130,13 @@ class _PretendedClock(Clock):
 def test_memory_and_the_batch_that_fits():
     memory = MemoryEstimate(weights=10, gradients=10, optimizer=20, activations=60, working=20, process=100)
     assert memory.total == 220
-    config = small("gpt")
+    config = make_small_config("gpt")
     small_batch, large = (memory_of(config, batch=n, length=64, learning=LEARNING) for n in (2, 8))
     assert large.activations == pytest.approx(4 * small_batch.activations, rel=0.05)
     assert memory_of(NGramConfig(vocab_size=9), batch=1, length=9).total == 0
 
 
-@pytest.mark.parametrize("config", [small("gpt"), GPTConfig(vocab_size=64, width=512, depth=1)])
+@pytest.mark.parametrize("config", [make_small_config("gpt"), GPTConfig(vocab_size=64, width=512, depth=1)])
 def test_the_part_that_fits_does(config):
     """Also where most is needed while weights are moved, which no smaller batch changes."""
 
@@ -165,7 +165,7 @@ def test_the_optimizer_is_there_once():
 @pytest.mark.parametrize("family", ["rnn", "bahdanau"])
 def test_a_long_loop_is_continued_from_short_ones(family):
     """What is kept for backward exactly: it grows with the length, or with its square where all of a memory is seen."""
-    config = small(family, width=32)
+    config = make_small_config(family, width=32)
     straight = trace(config, batch=2, length=52)
     assert memory_of(config, batch=2, length=52).activations == straight.activations
 
@@ -176,9 +176,9 @@ def test_tables_for_writing():
     assert table_bytes(few, 100) == 3 * 100 * 2 * 16 * 4
     linear = GPTConfig(vocab_size=9, width=64, depth=3, attention={"kind": "linear"})
     assert table_bytes(linear, 100) == table_bytes(linear, 10_000)
-    assert table_bytes(small("bert"), 100) == 0
-    assert table_bytes(small("lstm"), 100) == 2 * 2 * 64 * 4
-    assert table_bytes(small("transformer", depth=1), 100) == 2 * 100 * 2 * 64 * 4
+    assert table_bytes(make_small_config("bert"), 100) == 0
+    assert table_bytes(make_small_config("lstm"), 100) == 2 * 2 * 64 * 4
+    assert table_bytes(make_small_config("transformer", depth=1), 100) == 2 * 100 * 2 * 64 * 4
 
 
 def test_seconds_of_a_step(monkeypatch):
@@ -190,7 +190,7 @@ def test_seconds_of_a_step(monkeypatch):
 
     def step():
         began = time.process_time()
-        model.example_loss(batch, length, numbers).backward()
+        model.example_loss(batch, length, make_numbers).backward()
         move()
         model.zero_grad()
         return time.process_time() - began

@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch import nn
 
-from cost_setup import FAMILIES, agrees, counted, numbers, small, usual_length
+from fixtures.operations import (
+    LEARNED_FAMILIES,
+    check_operations,
+    count_operations,
+    make_numbers,
+    make_small_config,
+    usual_length,
+)
 from weft.blocks import EVERYTHING, Attention, AttentionConfig, AttentionCore
 from weft.cost.curves import crossing, over_lengths, over_widths, wider
 from weft.cost.flops import walk
@@ -31,25 +38,25 @@ WALKED = [  # not the deepest, which are as the others, nor what is counted
 ]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", LEARNED_FAMILIES)
 def test_every_family_as_counted(family):
     """At three lengths."""
-    config = small(family)
+    config = make_small_config(family)
     for length in (16, 32, 48) if isinstance(config, ImageConfig) else (7, 40, 57):
-        agrees(config, 2, length)
+        check_operations(config, 2, length)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", LEARNED_FAMILIES)
 def test_example_inputs_are_what_a_model_is_called_with(family):
-    model = small(family).build()
-    found = model(*model.example_inputs(2, usual_length(model.config), numbers))
+    model = make_small_config(family).build()
+    found = model(*model.example_inputs(2, usual_length(model.config), make_numbers))
     assert torch.isfinite(found).all()
 
 
 def test_what_counts_has_no_step():
     model = NGramConfig(vocab_size=9).build()
     with pytest.raises(UnsupportedError, match="NGram has no example"):
-        model.example_loss(1, 9, numbers)
+        model.example_loss(1, 9, make_numbers)
 
 
 # -- blocks that nobody has a rule for --------------------------------------------------------
@@ -126,7 +133,7 @@ class _StrangeConfig:
 def test_what_nobody_says_is_counted(inside):
     config = _StrangeConfig(inside)
     for length in (2, 7, 12):
-        found, real = walk(config, batch=3, length=length).total, counted(config, 3, length)
+        found, real = walk(config, batch=3, length=length).total, count_operations(config, 3, length)
         assert found.forward == real[0] > 2 * 3 * length * 16 * 32, "more than the head"
         assert found.backward == pytest.approx(real[1], rel=0.01), "torch counts no outer products"
 
@@ -138,8 +145,8 @@ def test_what_cannot_be_counted_is_refused():
 
 @pytest.mark.parametrize(("family", "kind"), KINDS)
 def test_every_kind_of_attention_as_counted(family, kind):
-    config = small(family, attention={"kind": kind})
-    agrees(config, 1, 32 if family == "vit" else 150)
+    config = make_small_config(family, attention={"kind": kind})
+    check_operations(config, 1, 32 if family == "vit" else 150)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +169,8 @@ def test_every_kind_of_attention_as_counted(family, kind):
     ],
 )
 def test_other_parts_as_counted(family, fields):
-    config = small(family, **fields)
-    agrees(config, 2, usual_length(config))
+    config = make_small_config(family, **fields)
+    check_operations(config, 2, usual_length(config))
 
 
 FROZEN = [
@@ -186,16 +193,16 @@ FROZEN = [
 
 @pytest.mark.parametrize(("family", "fields", "what"), FROZEN)
 def test_what_is_frozen_has_no_slope(family, fields, what):
-    config = small(family, **fields)
+    config = make_small_config(family, **fields)
     learning = Learning(freeze=functools.partial(freeze, what=what))
-    agrees(config, 2, usual_length(config), learning)
+    check_operations(config, 2, usual_length(config), learning)
     plain, frozen = (walk(config, batch=2, length=usual_length(config), learning=one) for one in (PLAIN, learning))
     assert frozen.total.forward == plain.total.forward
     assert frozen.total.backward < plain.total.backward or what == "embeddings"
 
 
 def test_what_a_fast_kernel_leaves_out_is_never_more_than_there_is():
-    config = small("gpt", depth=3)
+    config = make_small_config("gpt", depth=3)
     for what in (None, 2, 3):
         learning = Learning(freeze=functools.partial(freeze, what=what))
         found = walk(config, batch=1, length=200, learning=learning).parts["attention scores"]
@@ -203,7 +210,7 @@ def test_what_a_fast_kernel_leaves_out_is_never_more_than_there_is():
 
 
 def test_scores_overtake_elsewhere_if_not_all_learns():
-    config = small("gpt", depth=3)
+    config = make_small_config("gpt", depth=3)
     learning = Learning(freeze=functools.partial(freeze, what=2))
     plain, frozen = (crossing(config, length=64, learning=one).everything for one in (PLAIN, learning))
     before, after = (walk(config, batch=1, length=round(f * frozen), learning=learning) for f in (0.9, 1.1))
@@ -215,7 +222,7 @@ def test_scores_overtake_elsewhere_if_not_all_learns():
 
 def test_parts_are_told_apart():
     """By hand: width 64, 2 layers, 3 texts of 40 tokens; a map has 2 operations for each weight and token."""
-    found = walk(small("gpt", depth=2), batch=3, length=40)
+    found = walk(make_small_config("gpt", depth=2), batch=3, length=40)
     tokens = 3 * 40
     assert found.parts["attention maps"].forward == 2 * tokens * 2 * 4 * 64 * 64
     assert found.parts["feed-forward"].forward == 2 * tokens * 2 * 8 * 64 * 64
@@ -249,13 +256,13 @@ def test_scores_overtake_maps_where_it_says(name):
 
 
 def test_linear_attention_never_overtakes():
-    config = small("bert", attention={"kind": "linear"})
+    config = make_small_config("bert", attention={"kind": "linear"})
     assert crossing(config, length=64).everything is None
-    assert crossing(small("lstm"), length=64) is None
+    assert crossing(make_small_config("lstm"), length=64) is None
 
 
 def test_curves():
-    config = small("gpt")
+    config = make_small_config("gpt")
     lengths = [one.point() for one in over_lengths(config, batch=1, length=64)]
     assert [point.length for point in lengths] == [16, 32, 64, 128, 256]
     assert all(a.flops < b.flops and a.scores < b.scores for a, b in itertools.pairwise(lengths))
@@ -270,7 +277,7 @@ def test_curves():
 
 
 def test_learned_positions_grow_with_the_length():
-    config = small("gpt", position={"kind": "learned"}, max_length=64)
+    config = make_small_config("gpt", position={"kind": "learned"}, max_length=64)
     points = [one.point() for one in over_lengths(config, batch=1, length=64)]
     assert [point.length for point in points] == [16, 32, 64, 128, 256]
     assert [point.parameters - points[0].parameters for point in points] == [0, 0, 0, 64 * 64, 192 * 64]

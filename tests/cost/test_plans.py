@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cost_setup import FAMILIES, small, usual_length
-from image_setup import write_folder
-from table_setup import write_book
+from fixtures.images import write_image_folder
+from fixtures.operations import LEARNED_FAMILIES, make_small_config, usual_length
+from fixtures.texts import write_book
 from weft.cli.inspect_cost import COST
 from weft.tasks.experiment import Experiment
 from weft.tasks.inspection import Inspected
@@ -26,11 +26,11 @@ def agrees(facts, model, training, length):
 
 
 @pytest.mark.parametrize("freeze", [None, "embeddings"])
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in PLANNED])
+@pytest.mark.parametrize("family", [family for family in LEARNED_FAMILIES if family not in PLANNED])
 def test_a_plan_equals_inspect(family, freeze):
     if freeze and family not in ("gpt", "lstm"):
         pytest.skip("what is frozen is asked of two")
-    model, training = small(family), TrainingConfig(steps=1, batch=3, freeze=freeze)
+    model, training = make_small_config(family), TrainingConfig(steps=1, batch=3, freeze=freeze)
     length = usual_length(model)
     plan = SimpleNamespace(
         config=SimpleNamespace(model=model, training=training, start=None),
@@ -43,6 +43,6 @@ def test_a_plan_equals_inspect(family, freeze):
 @pytest.mark.parametrize("family", PLANNED)
 def test_plans_in_other_words_equal_inspect(family, tmp_path):
     task = PLANNED[family]
-    data = write_folder(tmp_path / "images") if task == "classify" else write_book(tmp_path / "book.txt")
+    data = write_image_folder(tmp_path / "images") if task == "classify" else write_book(tmp_path / "book.txt")
     prepared = Experiment.plan(Request((str(data),), task=task, model=family, steps=1))
     agrees(prepared.describe(), prepared.config.model, prepared.config.training, prepared.length)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from table_setup import reversals, write_table
+from fixtures.tables import make_reversals, write_table
 from weft.data import Pairs, Sides, Table, read_pairs, read_parallel, read_table
 from weft.errors import DataError
 
@@ -196,7 +196,7 @@ def test_a_gzip_bomb_is_refused_early(tmp_path, monkeypatch):
 
 def test_text_that_shrinks_as_text_does_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("weft.text.files.HARMLESS", 1 << 10)
-    pairs = reversals(3000)
+    pairs = make_reversals(3000)
     sides = [gzip.compress(text(side).encode()) for side in zip(*pairs, strict=True)]
     assert len(read_parallel(*two(tmp_path, *sides))) == 3000
 
@@ -218,7 +218,7 @@ def test_a_line_without_end_and_too_much_text(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
 def test_a_table_gives_the_same_pairs(name, tmp_path):
-    rows = [*reversals(20), ('he said "no"', "c'est ça, oui; non")]
+    rows = [*make_reversals(20), ('he said "no"', "c'est ça, oui; non")]
     pairs = read_pairs(read_table(write_table(tmp_path / name, ("source", "target"), rows)), SIDES)
     assert list(zip(pairs.sources, pairs.targets, strict=True)) == rows
     assert pairs.lines[0] == (1 if name == "a.jsonl" else 2) and pairs.notes == ()

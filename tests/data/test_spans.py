@@ -11,9 +11,8 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pretraining_setup import FIRST, numbered
-from pretraining_setup import marks as bert_marks
-from training_setup import text
+from fixtures.numbered_sentences import FIRST_ID, make_marks, make_sentences
+from fixtures.texts import make_text
 from weft.data import Sentences, SpanMarks, SpanRow, Spans, SpanSamples, tokenise_sentences
 from weft.data.keyed_draws import KeyedDraws
 from weft.data.spans import corrupted, restored, written_in
@@ -24,7 +23,7 @@ from weft.text.word_edges import WordEdges
 END, ZERO, MANY = 1, 100_000, 500
 USUAL = Spans()
 MARKS = SpanMarks(ZERO - np.arange(MANY), END)  # counting down, as T5's do
-TEXT = numbered()
+TEXT = make_sentences()
 SENTENCE_OF = np.repeat(np.arange(len(TEXT)), np.diff(TEXT.sentences))
 DOCUMENT_OF = np.repeat(np.arange(TEXT.document_count), np.diff(TEXT.documents))[SENTENCE_OF]
 
@@ -33,7 +32,7 @@ kinds = st.builds(Spans, share=st.floats(0.01, 1), span=st.floats(1, 12), anywhe
 
 
 def stretch(length):
-    return np.arange(FIRST, FIRST + length)
+    return np.arange(FIRST_ID, FIRST_ID + length)
 
 
 def mask_of(source, length):
@@ -227,7 +226,7 @@ def test_an_epoch_reads_the_text_once():
         found = whole(made.batch(np.arange(made.per_epoch) + epoch * made.per_epoch))
         assert sorted(np.concatenate(found).tolist()) == TEXT.ids.tolist()
         for ids in found:
-            assert (np.diff(ids) == 1).all() and len(set(DOCUMENT_OF[ids - FIRST])) == 1 and len(ids) <= 64
+            assert (np.diff(ids) == 1).all() and len(set(DOCUMENT_OF[ids - FIRST_ID])) == 1 and len(ids) <= 64
 
 
 def test_a_sample_is_a_function_of_seed_and_number():
@@ -245,7 +244,7 @@ def test_the_seed_changes_the_order_and_what_is_hidden():
         row = samples(seed=seed).batch(np.arange(samples().per_epoch))
         starts.append(np.array([ids[0] for ids in whole(row)])[np.argsort(row.numbers)])
     assert (starts[0] != starts[1]).mean() > 0.8 and sorted(starts[0]) == sorted(starts[1])
-    one = numbered(1, sentences=(6, 7), tokens=(20, 21))
+    one = make_sentences(1, sentences=(6, 7), tokens=(20, 21))
     hidden = {str(by_number(samples(length=120, seed=seed, sentences=one), [0])) for seed in range(20)}
     assert samples(length=120, sentences=one).per_epoch == 1 and len(hidden) == 20
 
@@ -315,7 +314,7 @@ def with_sentinels(count):
 
 
 def test_too_few_sentinels_are_refused_before_anything_is_made():
-    long = numbered(3, sentences=(40, 50))
+    long = make_sentences(3, sentences=(40, 50))
     most = max(expected_counts(n, 0.15, 3)[1] for n in range(2, 129)) + 1
     assert samples(length=128, sentences=long, marks=with_sentinels(most)).per_epoch
     with pytest.raises(ConfigError, match=r"6 spans in \d+ tokens, and 6 sentinels\nexpected 7 sentinels") as caught:
@@ -342,7 +341,7 @@ def test_texts_in_which_nothing_can_be_hidden():
 # -- with tokenizers --------------------------------------------------------------------------
 
 NAMES = tuple(f"<extra_id_{n}>" for n in range(40))
-LINES = [line for line in text(6000).splitlines() if line]
+LINES = [line for line in make_text(6000).splitlines() if line]
 CORPUS = "\n\n".join(" ".join(LINES[start : start + 9]) for start in range(0, len(LINES), 9))
 
 
@@ -392,7 +391,7 @@ def test_a_tokenizer_without_sentinels_is_refused():
 
 
 def test_white_space_at_the_ends_is_cut_off():
-    edges = bert_marks(FIRST + len(TEXT.ids)).edges
+    edges = make_marks(FIRST_ID + len(TEXT.ids)).edges
     ids = TEXT.ids.astype(np.int64)
     edges.blank[ids[[0, -1]]] = True
     edges.bare[ids[1]] = 5

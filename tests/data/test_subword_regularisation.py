@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from training_setup import text
+from fixtures.texts import make_text
 from weft.data.keyed_draws import KeyedDraws
 from weft.data.subword_regularisation import SubwordRegularisation
 from weft.tasks.encoded import Spelling, encoded
 from weft.text import TokenizerConfig
 
-TEXTS = [line for line in text(6000).splitlines() if line.strip()][:60]
+TEXTS = [line for line in make_text(6000).splitlines() if line.strip()][:60]
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import weft
-from image_setup import bars, write_folder
-from parity.timm_setup import timm_folder, timm_model, timm_or_skip
-from table_setup import metrics, sets
-from training_setup import here
+from fixtures.commands import run_weft, set_flags
+from fixtures.images import make_bars, write_image_folder
+from fixtures.runs import read_metrics
+from fixtures.timm_models import import_timm_or_skip, make_timm_model, write_timm_folder
 from weft.errors import DataError, UnsupportedError, WeftError
 from weft.exchange.probes import ImageProbe
 from weft.exchange.transfer import export_run, import_model
@@ -164,10 +164,10 @@ def test_a_folder_classifies_as_there(processor, tmp_path):
 
 
 def test_a_folder_of_timm_classifies(tmp_path):
-    timm_or_skip()
+    import_timm_or_skip()
     arguments = {"img_size": 16, "patch_size": 4, "embed_dim": 16, "depth": 1, "num_heads": 2, "num_classes": 2}
-    model = timm_model("vit_tiny_patch16_224", **arguments)
-    timm_folder(tmp_path / "timm", model, "vit_tiny_patch16_224", arguments, label_names=["lying", "standing"])
+    model = make_timm_model("vit_tiny_patch16_224", **arguments)
+    write_timm_folder(tmp_path / "timm", model, "vit_tiny_patch16_224", arguments, label_names=["lying", "standing"])
     path, run = a_image(tmp_path / "a.png", (40, 40)), weft.load(tmp_path / "timm")
     larger = np.asarray(pil.open(path).resize((17, 17), pil.Resampling.BICUBIC))[:16, :16]  # 16 / 0.9, to the letter
     pixels = as_input(larger.transpose(2, 0, 1)[None], (0.5, 0.4, 0.3), (0.2, 0.3, 0.4))
@@ -360,19 +360,19 @@ TINY = ["model.width=16", "model.depth=1", "model.attention.heads=2", "model.pat
 def desk(tmp_path_factory):
     """A folder of images, runs that learned from it, and a folder of theirs that knows the same classes."""
     path = tmp_path_factory.mktemp("desk")
-    write_folder(path / "bars" / "train", 50)
-    write_folder(path / "bars" / "test", 16, seed=9)
+    write_image_folder(path / "bars" / "train", 50)
+    write_image_folder(path / "bars" / "test", 16, seed=9)
     words = ["train", "classify", "bars", "--steps", "6", "--threads", "1"]
-    here(*words, "--model", "vit-ti", "--out", "vit", *sets(*TINY), cwd=path)
+    run_weft(*words, "--model", "vit-ti", "--out", "vit", *set_flags(*TINY), cwd=path)
     stages = ("model.widths=8,12", "model.depths=1,1", "training.batch=16")
-    here(*words, "--model", "convnext-tiny", "--out", "convnext", *sets(*stages), cwd=path)
+    run_weft(*words, "--model", "convnext-tiny", "--out", "convnext", *set_flags(*stages), cwd=path)
     a_folder(path / "hf")
     return path
 
 
 @pytest.mark.parametrize("kind", ["vit", "convnext"])
 def test_a_run_is_taken_away(kind, desk, tmp_path):
-    found = here("export", kind, str(tmp_path / "hf"), cwd=desk)
+    found = run_weft("export", kind, str(tmp_path / "hf"), cwd=desk)
     assert "prepared pixels by 0" in found.stdout and "Left out" not in found.stdout
     run, path = weft.load(desk / kind), next((desk / "bars" / "test" / "lying").iterdir())
     data = run.config.data
@@ -391,10 +391,10 @@ def test_a_run_is_taken_away(kind, desk, tmp_path):
 
 def test_the_size_that_a_model_is_made_for_is_that_of_its_images(desk):
     words = ["train", "classify", "bars", "--steps", "1", "--threads", "1", "--model", "vit-ti", "--out", "sized"]
-    here(*words, *sets(*TINY, "model.image_size=16"), cwd=desk)
+    run_weft(*words, *set_flags(*TINY, "model.image_size=16"), cwd=desk)
     assert weft.load(desk / "sized").config.data.size == 16 == weft.load(desk / "sized").model_config.image_size
-    here(*words[:-1], "other", *sets(*TINY, "model.image_size=16", "data.size=12"), cwd=desk)
-    found = json.loads(here("export", "other", "other-hf", "--json", cwd=desk).stdout)
+    run_weft(*words[:-1], "other", *set_flags(*TINY, "model.image_size=16", "data.size=12"), cwd=desk)
+    found = json.loads(run_weft("export", "other", "other-hf", "--json", cwd=desk).stdout)
     assert weft.load(desk / "other").config.data.size == 12 and "interpolate_pos_encoding" in found["left_out"][0]
     path = next((desk / "bars" / "test" / "lying").iterdir())
     theirs = transformers.AutoModelForImageClassification.from_pretrained(desk / "other-hf").eval()
@@ -408,9 +408,9 @@ def test_the_size_that_a_model_is_made_for_is_that_of_its_images(desk):
 def test_what_they_have_no_word_for_is_refused_and_not_offered(kind, reason, desk, tmp_path):
     words = ["train", "classify", "bars", "--steps", "1", "--threads", "1", "--model", kind, "--out"]
     run = tmp_path / "run"
-    found = here(*words, str(run), *sets("training.batch=16"), cwd=desk)
+    found = run_weft(*words, str(run), *set_flags("training.batch=16"), cwd=desk)
     assert "weft export" not in found.stderr and "weft export" not in (run / "README.md").read_text()
-    found = here("export", str(run), str(tmp_path / "out"), cwd=desk, check=False)
+    found = run_weft("export", str(run), str(tmp_path / "out"), cwd=desk, check=False)
     assert found.returncode == 1 and reason in found.stderr and len(found.stderr.splitlines()) <= 3
     assert not (tmp_path / "out").exists()
 
@@ -423,7 +423,7 @@ STILL = ["objective.augment.strength=0", "objective.augment.mirror=0"]
 def further(start, out, *more):
     """Two steps with all images at once, none of them changed."""
     words = ["train", "classify", "bars/train", "--validation", "bars/test", "--from", str(start), "--out", str(out)]
-    return [*words, "--steps", "2", "--threads", "1", *sets("training.batch=50", *STILL), *more]
+    return [*words, "--steps", "2", "--threads", "1", *set_flags("training.batch=50", *STILL), *more]
 
 
 def first_loss(model, pixels, labels):
@@ -432,8 +432,8 @@ def first_loss(model, pixels, labels):
 
 
 def test_training_begins_with_their_weights_and_their_pixels(desk, tmp_path):
-    here(*further("hf", tmp_path / "run"), cwd=desk)
-    log, data = metrics(tmp_path / "run"), weft.load(tmp_path / "run").config.data
+    run_weft(*further("hf", tmp_path / "run"), cwd=desk)
+    log, data = read_metrics(tmp_path / "run"), weft.load(tmp_path / "run").config.data
     assert (data.size, data.channels, data.crop, data.resample) == (16, 3, None, "bilinear")
     assert data.pixel_mean == (0.4, 0.5, 0.6) and data.pixel_deviation == (0.2, 0.3, 0.4)
     files = [path for name in ("lying", "standing") for path in sorted((desk / "bars" / "train" / name).iterdir())]
@@ -451,20 +451,20 @@ def test_training_begins_with_their_weights_and_their_pixels(desk, tmp_path):
 
 def test_training_begins_with_a_trunk_a_bare_folder_timm_and_a_run(desk, tmp_path, monkeypatch):
     a_folder(tmp_path / "trunk", "vit, trunk", "cut")
-    here(*further(tmp_path / "trunk", tmp_path / "one"), cwd=desk)
+    run_weft(*further(tmp_path / "trunk", tmp_path / "one"), cwd=desk)
     assert weft.load(tmp_path / "one").model_config.head.classes == 2
     assert weft.load(tmp_path / "one").config.data.crop == 0.75
     a_folder(tmp_path / "bare", "convnext", None)
-    here(*further(tmp_path / "bare", tmp_path / "two"), cwd=desk)
+    run_weft(*further(tmp_path / "bare", tmp_path / "two"), cwd=desk)
     data = weft.load(tmp_path / "two").config.data
     assert data.channels == 3 and data.size == 12 and data.resample is None and data.pixel_mean[0] < 0.4
-    timm_or_skip()
+    import_timm_or_skip()
     arguments = {"dims": [8, 8, 8, 8], "depths": [1, 1, 1, 1], "num_classes": 5}
-    timm_folder(tmp_path / "timm", timm_model("convnext_tiny", **arguments), "convnext_tiny", arguments)
-    here(*further(tmp_path / "timm", tmp_path / "three"), cwd=desk)
+    write_timm_folder(tmp_path / "timm", make_timm_model("convnext_tiny", **arguments), "convnext_tiny", arguments)
+    run_weft(*further(tmp_path / "timm", tmp_path / "three"), cwd=desk)
     data = weft.load(tmp_path / "three").config.data
     assert (data.size, data.crop, data.resample, data.pixel_mean) == (32, 0.9, "bicubic", (0.5, 0.4, 0.3))
-    here(*further("vit", tmp_path / "four"), cwd=desk)
+    run_weft(*further("vit", tmp_path / "four"), cwd=desk)
     before, after = (weft.load(path).config.data for path in (desk / "vit", tmp_path / "four"))
     assert after.pixel_mean == before.pixel_mean and after.cut is None
     monkeypatch.chdir(desk)
@@ -486,37 +486,37 @@ def test_the_digits_are_brought_to_the_form_that_is_known(desk, tmp_path):
         "--out",
         str(tmp_path / "run"),
     ]
-    here(*words, *sets("training.batch=16"), cwd=desk)
+    run_weft(*words, *set_flags("training.batch=16"), cwd=desk)
     data = weft.load(tmp_path / "run").config.data
     assert (data.size, data.channels, data.pixel_mean) == (16, 3, (0.4, 0.5, 0.6))
     assert weft.load(tmp_path / "run").model_config.head.classes == 10
 
 
 def test_what_the_user_says_of_the_images_wins_but_for_the_channels(desk, tmp_path):
-    here(*further("hf", tmp_path / "run", *sets("data.size=12", "data.crop=1")), cwd=desk)
+    run_weft(*further("hf", tmp_path / "run", *set_flags("data.size=12", "data.crop=1")), cwd=desk)
     data = weft.load(tmp_path / "run").config.data
     assert (data.size, data.crop, data.resample) == (12, 1.0, "bilinear")
-    found = here(*further("hf", tmp_path / "grey", *sets("data.channels=1")), cwd=desk, check=False)
+    found = run_weft(*further("hf", tmp_path / "grey", *set_flags("data.channels=1")), cwd=desk, check=False)
     assert found.returncode == 2 and "which knows 3" in found.stderr and not (tmp_path / "grey").exists()
 
 
 def test_a_run_that_began_elsewhere_goes_on_after_a_stop(desk, tmp_path):
-    here(*further("hf", tmp_path / "run"), cwd=desk)
-    here("resume", str(tmp_path / "run"), "--steps", "1", cwd=desk)
-    assert metrics(tmp_path / "run")[-1]["step"] == 3
+    run_weft(*further("hf", tmp_path / "run"), cwd=desk)
+    run_weft("resume", str(tmp_path / "run"), "--steps", "1", cwd=desk)
+    assert read_metrics(tmp_path / "run")[-1]["step"] == 3
     assert weft.load(tmp_path / "run").config.data.pixel_mean == (0.4, 0.5, 0.6)
 
 
 @pytest.mark.parametrize("what", ["1", "embeddings"])
 def test_frozen_parts_stay(what, desk, tmp_path):
-    here(*further("hf", tmp_path / "run", "--freeze", what), cwd=desk)
+    run_weft(*further("hf", tmp_path / "run", "--freeze", what), cwd=desk)
     before, after = (dict(weft.load(path).model.named_parameters()) for path in (desk / "hf", tmp_path / "run"))
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     first = {"patches.weight", "patches.bias", "positions", "class_token"}
     still = {name for name in before if name in first or (what == "1" and name.startswith("layers.0."))}
     assert still.isdisjoint(changed) and "layers.1.attention.query.weight" in changed
     assert ("layers.0.attention.query.weight" in changed) == (what == "embeddings")
-    found = here(*further("hf", tmp_path / "more", "--freeze", "3"), cwd=desk, check=False)
+    found = run_weft(*further("hf", tmp_path / "more", "--freeze", "3"), cwd=desk, check=False)
     assert found.returncode == 2 and "at most 2" in found.stderr
 
 
@@ -524,18 +524,18 @@ def test_frozen_parts_stay(what, desk, tmp_path):
 
 
 def test_import_and_use_as_people_type_it(desk, tmp_path):
-    found = here("import", "hf", "--out", str(tmp_path / "run"), cwd=desk)
+    found = run_weft("import", "hf", "--out", str(tmp_path / "run"), cwd=desk)
     assert "vit, 0.01 M parameters, images of 16 × 16, 2 classes" in found.stdout
     assert found.stdout.splitlines()[-1] == f"Try:  weft classify {tmp_path / 'run'} image.png"
     path = next((desk / "bars" / "test" / "lying").iterdir())
-    said = [here("classify", str(place), str(path), cwd=desk).stdout for place in ("hf", tmp_path / "run")]
+    said = [run_weft("classify", str(place), str(path), cwd=desk).stdout for place in ("hf", tmp_path / "run")]
     assert said[0] == said[1] and "standing" in said[0]
-    found = json.loads(here("evaluate", "hf", "bars/test", "--json", cwd=desk).stdout)
+    found = json.loads(run_weft("evaluate", "hf", "bars/test", "--json", cwd=desk).stdout)
     labels = ["lying", "standing"]
     files = [(path, name) for name in labels for path in (desk / "bars" / "test" / name).iterdir()]
     right = [weft.load(desk / "hf").classify(path).label == name for path, name in files]
     assert found["examples"] == 16 and found["accuracy"] == pytest.approx(np.mean(right))
-    found = here("evaluate", "hf", cwd=desk, check=False)
+    found = run_weft("evaluate", "hf", cwd=desk, check=False)
     assert found.returncode == 1 and "weft evaluate hf FOLDER" in found.stderr
 
 
@@ -553,7 +553,7 @@ def test_import_and_use_as_people_type_it(desk, tmp_path):
     ],
 )
 def test_a_model_of_images_does_nothing_else(words, told, desk):
-    found = here(*words, cwd=desk, check=False)
+    found = run_weft(*words, cwd=desk, check=False)
     assert found.returncode != 0 and told in found.stderr and "Traceback" not in found.stderr
     assert found.stdout == ""
 
@@ -564,4 +564,4 @@ def test_a_number_comes_out_as_a_number(tmp_path):
     with torch.no_grad():
         expected = float(model(their_pixels(tmp_path / "hf", path)).logits)
     assert weft.load(tmp_path / "hf").classify(path).label == pytest.approx(expected, abs=1e-4)
-    assert bars(2)[1] == ["standing", "lying"]
+    assert make_bars(2)[1] == ["standing", "lying"]

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pretraining_setup import FIRST, marks, numbered
+from fixtures.numbered_sentences import FIRST_ID, make_marks, make_sentences
 from weft.data import LabelledPairs, PretrainingSamples
 from weft.data.pretraining import TASKS
 from weft.errors import ConfigError, UnsupportedError
@@ -16,10 +16,10 @@ from weft.objectives import ObjectiveConfig, PretrainingBatch, pretraining_loss
 from weft.training import AdamWConfig
 from weft.training.sums import LossSums
 
-TEXT = numbered(12, sentences=(2, 5), tokens=(5, 12))
-SIZE = FIRST + 800
+TEXT = make_sentences(12, sentences=(2, 5), tokens=(5, 12))
+SIZE = FIRST_ID + 800
 PAIRS = LabelledPairs(
-    ids=np.arange(FIRST, FIRST + 60).astype(np.uint32),
+    ids=np.arange(FIRST_ID, FIRST_ID + 60).astype(np.uint32),
     words=np.ones(60, dtype=bool),
     parts=np.array([0, 6, 12, 20, 30, 50, 60]),
     labels=np.array([0, 1, 2]),
@@ -36,7 +36,7 @@ def means_of(parts):
 
 def setup(*tasks, dtype=torch.float64, start=0.1, text=TEXT, **fields):
     config = ObjectiveConfig(tasks=tasks, **fields)
-    made = PretrainingSamples(text, marks(SIZE), LENGTH, tasks=tasks, masking=config.masking, pairs=PAIRS)
+    made = PretrainingSamples(text, make_marks(SIZE), LENGTH, tasks=tasks, masking=config.masking, pairs=PAIRS)
     torch.manual_seed(1)
     head = HeadConfig.from_config(config.head(classes=3))
     model = BERTConfig(vocab_size=SIZE, width=16, depth=2, max_length=LENGTH, head=head).build().to(dtype)
@@ -134,7 +134,7 @@ def test_logits_are_computed_for_hidden_tokens_alone():
 
 
 def test_the_weight_makes_it_berts_sum_of_two_means():
-    long = numbered(6, sentences=(40, 41), tokens=(2, 4))
+    long = make_sentences(6, sentences=(40, 41), tokens=(2, 4))
     config, model, make = setup("masked", "next-sentence", text=long)
     batch = make(range(40))
     summed, count, parts = pretraining_loss(model, batch)

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from parity.timm_setup import timm_folder, timm_model, timm_or_skip
+from fixtures.timm_models import import_timm_or_skip, make_timm_model, write_timm_folder
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import converter_for
@@ -172,10 +172,10 @@ TIMM = {
 
 @pytest.mark.parametrize("case", TIMM)
 def test_timm_is_read_as_it_computes(case, tmp_path):
-    timm_or_skip()
+    import_timm_or_skip()
     architecture, arguments = TIMM[case]
-    model = timm_model(architecture, **arguments)
-    run = Run(timm_folder(tmp_path / "timm", model, architecture, arguments))
+    model = make_timm_model(architecture, **arguments)
+    run = Run(write_timm_folder(tmp_path / "timm", model, architecture, arguments))
     assert isinstance(run.folder.converter, TimmConvNeXtConverter)
     ours, model = run.model.double(), model.double()
     pixels = pixels_for(ours, (67, 75))
@@ -189,21 +189,21 @@ def test_timm_is_read_as_it_computes(case, tmp_path):
 
 
 def test_timm_says_how_images_are_prepared(tmp_path):
-    timm_or_skip()
+    import_timm_or_skip()
     architecture, arguments = TIMM["linear maps"]
-    model = timm_model(architecture, **arguments)
-    folder = HuggingFaceFolder(timm_folder(tmp_path / "timm", model, architecture, arguments))
+    model = make_timm_model(architecture, **arguments)
+    folder = HuggingFaceFolder(write_timm_folder(tmp_path / "timm", model, architecture, arguments))
     expected = Preprocessing(image_size=32, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4), resample="bicubic", crop=0.9)
     assert folder.preprocessing == expected
 
 
 def test_another_kind_of_convnext_is_refused(tmp_path):
-    timm_or_skip()
+    import_timm_or_skip()
     arguments = {**TINY, "num_classes": 5}
-    model = timm_model("convnextv2_atto", **arguments)
-    path = timm_folder(tmp_path / "two", model, "convnextv2_atto", arguments)
+    model = make_timm_model("convnextv2_atto", **arguments)
+    path = write_timm_folder(tmp_path / "two", model, "convnextv2_atto", arguments)
     with pytest.raises(UnsupportedError, match="architecture = 'convnextv2_atto'"):
         Run(path).model  # noqa: B018
-    path = timm_folder(tmp_path / "one", model, "convnext_atto", arguments)
+    path = write_timm_folder(tmp_path / "one", model, "convnext_atto", arguments)
     with pytest.raises(WeightsError, match="grn"):
         Run(path).model  # noqa: B018

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from parity.timm_setup import timm_folder, timm_model, timm_or_skip
+from fixtures.timm_models import import_timm_or_skip, make_timm_model, write_timm_folder
 from weft.blocks.attention import ChannelConfig
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import UnsupportedError, WeightsError
 from weft.models.davit.converters import DaViTConverter
 from weft.models.davit.model import PRESETS, DaViTConfig
 
-timm_or_skip()
+import_timm_or_skip()
 SIZES = {"embed_dims": (8, 16, 24, 32), "depths": (1, 2, 1, 1), "num_heads": (1, 2, 3, 4), "num_classes": 5}
 CASES = {
     "davit_tiny": SIZES,
@@ -19,8 +19,8 @@ CASES = {
 
 
 def both(tmp_path, name="davit_tiny", dtype=torch.float64):
-    theirs = timm_model(name, **CASES[name])
-    folder = HuggingFaceFolder(timm_folder(tmp_path / name, theirs, name, CASES[name]))
+    theirs = make_timm_model(name, **CASES[name])
+    folder = HuggingFaceFolder(write_timm_folder(tmp_path / name, theirs, name, CASES[name]))
     ours = folder.config.with_weights(folder.read_weights()).eval()
     return theirs.to(dtype), ours.to(dtype)
 
@@ -83,7 +83,7 @@ def test_our_own_windows_would_be_another_model(tmp_path):
 
 @pytest.mark.parametrize(("name", "millions"), [("tiny", 28.4), ("small", 49.7), ("base", 88.0)])
 def test_named_sizes_have_timms_numbers_of_weights(name, millions):
-    timm = timm_or_skip()
+    timm = import_timm_or_skip()
     with torch.device("meta"):
         theirs = timm.create_model(f"davit_{name}")
     config = DaViTConfig(**PRESETS[f"davit-{name}"])
@@ -96,7 +96,7 @@ def test_named_sizes_have_timms_numbers_of_weights(name, millions):
 
 @pytest.mark.slow
 def test_every_architecture_that_is_read_is_timms():
-    timm = timm_or_skip()
+    timm = import_timm_or_skip()
     for name, fields in DaViTConverter.architectures.items():
         with torch.device("meta"):
             theirs = timm.create_model(name)
@@ -128,10 +128,10 @@ def test_the_table_is_reversible_and_total(tmp_path):
     ],
 )
 def test_what_we_cannot_compute_is_refused(arguments, words, tmp_path):
-    theirs = timm_model("davit_tiny", **SIZES)
-    folder = timm_folder(tmp_path / "folder", theirs, "davit_tiny", SIZES | arguments)
+    theirs = make_timm_model("davit_tiny", **SIZES)
+    folder = write_timm_folder(tmp_path / "folder", theirs, "davit_tiny", SIZES | arguments)
     with pytest.raises(UnsupportedError, match=words):
         _ = HuggingFaceFolder(folder).config
-    folder = timm_folder(tmp_path / "florence", theirs, "davit_base_fl", SIZES)
+    folder = write_timm_folder(tmp_path / "florence", theirs, "davit_base_fl", SIZES)
     with pytest.raises(UnsupportedError, match="davit_base_fl"):
         _ = HuggingFaceFolder(folder).config

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import training_setup
+from fixtures.texts import make_text
 from weft.models import NGramConfig
 from weft.models.ngram.arpa import arpa_lines, read_arpa, spelled
 from weft.models.ngram.counts import count
@@ -15,7 +15,7 @@ kenlm = pytest.importorskip("kenlm", reason="kenlm is not installed: its scores 
 
 def made(path, kind, order, tokenizer_kind):
     """A model of a small text, its file as KenLM opens it, and how the tokens are spelled there."""
-    text = training_setup.text(4000)
+    text = make_text(4000)
     tokenizer = TokenizerConfig.from_config(tokenizer_kind).train([text])
     ids = np.concatenate([np.append(tokenizer.encode(line + "\n"), tokenizer.end) for line in text.splitlines()])
     way = SmoothingConfig.from_config(kind)

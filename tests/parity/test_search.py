@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from search_setup import chance, search
+from fixtures.searches import random_logits, run_search
 from weft.generation import SearchConfig, beam_search, greedy
 
 transformers = pytest.importorskip("transformers")
@@ -78,7 +78,7 @@ def written(row, end, limit):
 
 def random_words(source, text):
     """Logits over 50 words; the end (1) becomes likelier with every token."""
-    values = chance(source, words=50, spread=1.2)(0, text).float()
+    values = random_logits(source, words=50, spread=1.2)(0, text).float()
     values[1] += 0.4 * len(text)
     return values
 
@@ -114,7 +114,7 @@ def test_the_search_is_hugging_faces(function, beams, alpha):
     (tokens, keep), limit = ragged_sources(), 10
     texts, scores = their_beams(function, tokens, keep, beams, alpha, limit, use_cache=False)
     config = SearchConfig(beams=beams, best=beams, alpha=alpha, end=1)
-    found, decoding = search(random_words, keep.sum(1).tolist(), config, [limit] * len(tokens))
+    found, decoding = run_search(random_words, keep.sum(1).tolist(), config, [limit] * len(tokens))
     flat = [one for source in found for one in source]
     assert [one.tokens for one in flat] == texts
     assert [one.score for one in flat] == pytest.approx(scores, abs=1e-5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from parity.timm_setup import timm_folder, timm_model, timm_or_skip
+from fixtures.timm_models import import_timm_or_skip, make_timm_model, write_timm_folder
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import converter_for
@@ -271,10 +271,10 @@ TIMM = {
 
 @pytest.mark.parametrize("case", TIMM)
 def test_timm_is_read_as_it_computes(case, tmp_path):
-    timm_or_skip()
+    import_timm_or_skip()
     architecture, arguments = TIMM[case]
-    model = timm_model(architecture, **arguments)
-    run = Run(timm_folder(tmp_path / "timm", model, architecture, arguments, global_pool="token"))
+    model = make_timm_model(architecture, **arguments)
+    run = Run(write_timm_folder(tmp_path / "timm", model, architecture, arguments, global_pool="token"))
     assert isinstance(run.folder.converter, TimmViTConverter)
     ours, model = run.model.double(), model.double()
     pixels = pixels_for(ours)
@@ -287,10 +287,10 @@ def test_timm_is_read_as_it_computes(case, tmp_path):
 
 def test_timm_becomes_a_model_of_transformers(tmp_path):
     """timm's eps is not Hugging Face's, and its maps are joined; what is written says both."""
-    timm_or_skip()
+    import_timm_or_skip()
     architecture, arguments = TIMM["classes"]
-    model = timm_model(architecture, **arguments)
-    ours = Run(timm_folder(tmp_path / "timm", model, architecture, arguments)).model
+    model = make_timm_model(architecture, **arguments)
+    ours = Run(write_timm_folder(tmp_path / "timm", model, architecture, arguments)).model
     (tmp_path / "hf").mkdir()
     write_folder(tmp_path / "hf", converter_for(ours.config), ours.config, dict(ours.named_parameters()), None)
     again = transformers.AutoModelForImageClassification.from_pretrained(tmp_path / "hf").eval()
@@ -310,17 +310,18 @@ OTHERS = {
 
 @pytest.mark.parametrize("part", OTHERS)
 def test_another_kind_of_vit_is_refused(part, tmp_path):
-    timm_or_skip()
-    model = timm_model("vit_tiny_patch16_224", **TINY, **OTHERS[part])
-    path = timm_folder(tmp_path / "timm", model, "vit_tiny_patch16_224", TINY)  # which hides what it has
+    import_timm_or_skip()
+    model = make_timm_model("vit_tiny_patch16_224", **TINY, **OTHERS[part])
+    path = write_timm_folder(tmp_path / "timm", model, "vit_tiny_patch16_224", TINY)  # which hides what it has
     with pytest.raises(UnsupportedError, match=part):
         HuggingFaceFolder(path).check_weights()
+    path = write_timm_folder(tmp_path / "told", model, "vit_tiny_patch16_224", TINY | OTHERS[part])
     with pytest.raises(UnsupportedError, match=next(iter(OTHERS[part]))):
-        HuggingFaceFolder(timm_folder(tmp_path / "told", model, "vit_tiny_patch16_224", TINY | OTHERS[part])).config  # noqa: B018
+        HuggingFaceFolder(path).config  # noqa: B018
 
 
 def test_positions_without_the_class_token_are_refused(tmp_path):
-    timm_or_skip()
-    model = timm_model("vit_tiny_patch16_224", **TINY, no_embed_class=True)
+    import_timm_or_skip()
+    model = make_timm_model("vit_tiny_patch16_224", **TINY, no_embed_class=True)
     with pytest.raises(WeightsError, match=r"'pos_embed' has shape \(1, 16, 32\)\nexpected \(1, 17, 32\)"):
-        HuggingFaceFolder(timm_folder(tmp_path / "timm", model, "vit_tiny_patch16_224", TINY)).check_weights()
+        HuggingFaceFolder(write_timm_folder(tmp_path / "timm", model, "vit_tiny_patch16_224", TINY)).check_weights()

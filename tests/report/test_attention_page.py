@@ -11,7 +11,15 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-import attention_setup as views
+from fixtures.attention_views import (
+    HOSTILE,
+    draw_weights,
+    make_hostile_view,
+    make_image_view,
+    make_pair_view,
+    make_stages_view,
+    make_text_view,
+)
 from weft.report import attention_page, attention_section
 from weft.report.attention import safe_json
 from weft.report.attention_data import PIXELS, SMALL, image_data, in_bytes, small_copy, weights_data
@@ -49,7 +57,7 @@ def as_read(data, heads, rows, columns):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_weights_keep_their_worth(dtype):
-    given = views.weights(3, 40, 70, causal=True).astype(dtype)
+    given = draw_weights(3, 40, 70, causal=True).astype(dtype)
     given[:, 5] = 0  # a row that may look nowhere
     found = as_read(in_bytes(given), 3, 40, 70)
     largest = given.max(-1, keepdims=True)
@@ -72,12 +80,12 @@ def test_small_copies_show_the_largest_of_what_they_stand_for():
     assert small[0, row, column] == 255 and np.count_nonzero(small[0]) == SMALL + 1
     assert small[0, :, 0].tolist() == [255] * SMALL  # beside the largest of their row, as another row's is there
     assert small_copy(given[:, 57:58])[0, 0, 0] == round(255 * 0.25)
-    few = views.weights(2, 9, 12)
+    few = draw_weights(2, 9, 12)
     assert (small_copy(few) == np.rint(few * 255)).all()
 
 
 def test_the_page_carries_all_maps_and_what_they_stand_for():
-    view = views.pairs()
+    view = make_pair_view()
     scripts = Parts(attention_page(view)).scripts
     told = json.loads(scripts["view"])
     for number, shown in enumerate(view.maps):
@@ -93,20 +101,20 @@ def test_the_page_carries_all_maps_and_what_they_stand_for():
 
 
 def test_rollouts_have_their_part():
-    view = views.text()
+    view = make_text_view()
     assert as_read(unpacked(weights_data(view)["rollout layers"]), 1, 12, 12)[0] == pytest.approx(
         view.rollouts["layers"], abs=1 / 510
     )
 
 
 def test_hostile_words_stay_words():
-    view = views.hostile()
+    view = make_hostile_view()
     page = attention_page(view)
-    parts, plain = Parts(page), Parts(attention_page(views.text()))
+    parts, plain = Parts(page), Parts(attention_page(make_text_view()))
     assert "img" not in parts.tags and "<!--" not in page and "\u2028" not in page
     names = ["view", "map 0", "map 1", 'rollout b"', "small"]
     assert [*parts.scripts] == [*names, "code"] and parts.scripts["code"] == plain.scripts["code"]
-    assert tuple(json.loads(parts.scripts["view"])["sides"][0]["labels"]) == views.HOSTILE
+    assert tuple(json.loads(parts.scripts["view"])["sides"][0]["labels"]) == HOSTILE
 
 
 def test_safe_json_is_json():
@@ -116,7 +124,7 @@ def test_safe_json_is_json():
 
 
 def test_the_page_stands_alone():
-    for view in (views.text(), views.image(), views.stages()):
+    for view in (make_text_view(), make_image_view(), make_stages_view()):
         page = attention_page(view)
         assert not re.search(r"https?://|@import|url\(|\bsrc=|innerHTML|document\.write|\beval\b", page)
         assert "1/255 of the largest of their row" in page
@@ -125,7 +133,7 @@ def test_the_page_stands_alone():
 
 
 def test_sections_bring_the_same_code():
-    one, other = (attention_section(view, name) for view, name in ((views.text(), "a"), (views.image(), 'b"<')))
+    one, other = (attention_section(view, name) for view, name in ((make_text_view(), "a"), (make_image_view(), 'b"<')))
     assert (one.style, one.script) == (other.style, other.script)
     assert 'id="a"' in one.html and 'id="b&quot;&lt;"' in other.html
 

@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 import weft as package
-from image_setup import bars
-from table_setup import classify_words, reviews, sets, write_reviews, write_table
-from training_setup import digest, here, text, train_words
+from fixtures.commands import classifier_command, generator_command, run_weft, set_flags
+from fixtures.images import make_bars
+from fixtures.runs import hash_run
+from fixtures.tables import make_reviews, write_reviews, write_table
+from fixtures.texts import make_text
 from weft.cost.flops import walk
 from weft.errors import DataError
 from weft.report import training, training_report, write_report
 from weft.report.run_files import RunFiles
 
 NASTY = "<script>alert('x')</script>"
-EVERY = sets("training.evaluate_every=4")
+EVERY = set_flags("training.evaluate_every=4")
 VOID = {"meta", "link", "img", "br", "circle", "line", "polyline", "rect"}
 
 
@@ -70,8 +72,8 @@ def sections(page):
 def book(tmp_path_factory):
     """A folder with a run that was asked for a sample; its names want to be markup."""
     path = tmp_path_factory.mktemp("book")
-    (path / "a&b<i>.txt").write_text(text(1500))
-    here(*train_words("a&b<i>.txt", "x&y<b>", 12, *EVERY, "--sample", "The <b>"), cwd=path)
+    (path / "a&b<i>.txt").write_text(make_text(1500))
+    run_weft(*generator_command("a&b<i>.txt", "x&y<b>", 12, *EVERY, "--sample", "The <b>"), cwd=path)
     return path
 
 
@@ -125,7 +127,7 @@ def test_what_it_writes(book):
     assert "Before training" in shown and "After training" in shown and "<b>The &lt;b&gt;</b>" in shown
     found = json.loads((book / "x&y<b>" / "examples.json").read_text())
     assert [bool(one["prompt"]) for one in found["examples"]] == [False, True, True]
-    assert text(1500).count(found["examples"][1]["prompt"] + found["examples"][1]["really"]) == 1
+    assert make_text(1500).count(found["examples"][1]["prompt"] + found["examples"][1]["really"]) == 1
     assert shown.count("How it really goes on") == 2
 
 
@@ -143,8 +145,8 @@ def test_the_commands_are_exact(book):
 
 
 def test_a_run_that_was_watched(tmp_path):
-    (tmp_path / "a.txt").write_text(text(1500))
-    here(*train_words("a.txt", "run", 4, "--watch", *sets("training.evaluate_every=2")), cwd=tmp_path)
+    (tmp_path / "a.txt").write_text(make_text(1500))
+    run_weft(*generator_command("a.txt", "run", 4, "--watch", *set_flags("training.evaluate_every=2")), cwd=tmp_path)
     shown = part(page_of(tmp_path / "run"), "inside")
     assert "Entropy of each layer while it learned" in shown and shown.count("<polyline") == 2
 
@@ -153,10 +155,10 @@ def test_a_run_that_was_watched(tmp_path):
 
 
 def test_a_classifier(tmp_path):
-    rows = [(text.replace("the", "<i>the"), {"pos": NASTY, "neg": "a & b"}[label]) for text, label in reviews(64)]
+    rows = [(text.replace("the", "<i>the"), {"pos": NASTY, "neg": "a & b"}[label]) for text, label in make_reviews(64)]
     write_table(tmp_path / "t.csv", ["text", "label"], rows)
     write_table(tmp_path / "test.csv", ["text", "label"], rows[:20])
-    here(*classify_words("t.csv", "run", 8, *EVERY, "--test", "test.csv"), cwd=tmp_path)
+    run_weft(*classifier_command("t.csv", "run", 8, *EVERY, "--test", "test.csv"), cwd=tmp_path)
     page = page_of(tmp_path / "run")
     escaped = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;"
     assert "<i>" not in page and "<script>alert" not in page and escaped in page
@@ -195,7 +197,7 @@ def test_every_task_has_its_page(desk, kind, words, monkeypatch):
 
 
 def test_images(tmp_path, monkeypatch):
-    pixels, labels = bars(60)
+    pixels, labels = make_bars(60)
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     small = {"model.width": 16, "model.depth": 1, "model.patch": 4, "model.stem": (), "model.attention.heads": 2}
     run = package.train((pixels, labels), task="classify", steps=6, out=str(tmp_path / "run"), threads=1, set=small)
@@ -209,13 +211,13 @@ def test_images(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("model", ["3gram", "lstm", "skipgram"])
 def test_models_without_attention(tmp_path, model):
-    (tmp_path / "a.txt").write_text(text(4000))
+    (tmp_path / "a.txt").write_text(make_text(4000))
     task = "embed" if model == "skipgram" else "generate"
     sizes = {"3gram": [], "lstm": ["model.width=16"], "skipgram": ["model.width=8"]}[model]
     tokens = [] if task == "embed" else ["--tokenizer", "words"]
     long = [] if model == "3gram" else ["--steps", "4"]
-    here("train", task, "a.txt", "--model", model, *tokens, *long, "--out", "run", "--threads", "1", *sets(*sizes),
-         cwd=tmp_path)  # fmt: skip
+    words = ["train", task, "a.txt", "--model", model, *tokens, *long, "--out", "run", "--threads", "1"]
+    run_weft(*words, *set_flags(*sizes), cwd=tmp_path)
     page = page_of(tmp_path / "run")
     assert "inside" not in sections(page) and "weft attention" not in page
     assert ("nearest words" if task == "embed" else "What it writes") in part(page, "examples")
@@ -226,7 +228,7 @@ def test_a_run_that_began_from_another(desk, tmp_path):
     shutil.copy(desk.path / "single.csv", tmp_path)
     start = desk.run("masked")
     words = ["train", "classify", "single.csv", "--from", str(start), "--steps", "2", "--out", "run", "--threads", "1"]
-    here(*words, cwd=tmp_path)
+    run_weft(*words, cwd=tmp_path)
     page = page_of(tmp_path / "run")
     assert f"begun from {start}" in page and "comes with the weights it began from" in part(page, "choices")
 
@@ -236,25 +238,25 @@ def test_a_run_that_began_from_another(desk, tmp_path):
 
 def test_a_report_changes_nothing_of_the_run(tmp_path, monkeypatch):
     """The same bytes with and without one, and after a resume."""
-    (tmp_path / "a.txt").write_text(text(1500))
-    here(*train_words("a.txt", "with", 8, *EVERY), cwd=tmp_path)
+    (tmp_path / "a.txt").write_text(make_text(1500))
+    run_weft(*generator_command("a.txt", "with", 8, *EVERY), cwd=tmp_path)
     monkeypatch.setattr("weft.report.training.shown", None)
     monkeypatch.setattr("weft.report.training.training_report", None)
-    here(*train_words("a.txt", "without", 8, *EVERY), cwd=tmp_path)
+    run_weft(*generator_command("a.txt", "without", 8, *EVERY), cwd=tmp_path)
     assert not (tmp_path / "without" / "report.html").exists()
     monkeypatch.undo()
-    assert digest(tmp_path / "with") == digest(tmp_path / "without")
-    here("resume", "with", "--steps", "4", cwd=tmp_path)
-    here("resume", "without", "--steps", "4", cwd=tmp_path)
-    assert digest(tmp_path / "with") == digest(tmp_path / "without")
+    assert hash_run(tmp_path / "with") == hash_run(tmp_path / "without")
+    run_weft("resume", "with", "--steps", "4", cwd=tmp_path)
+    run_weft("resume", "without", "--steps", "4", cwd=tmp_path)
+    assert hash_run(tmp_path / "with") == hash_run(tmp_path / "without")
     page = page_of(tmp_path / "with")
     assert page.replace("with", "without").count("12 steps") == page.count("12 steps") > 0
     assert "In the end there were 12 steps instead of 8" in page and "asked for" in page  # the plan is still there
 
 
 def test_examples_are_made_anew_for_new_weights_alone(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text(text(1500))
-    here(*train_words("a.txt", "run", 4), cwd=tmp_path)
+    (tmp_path / "a.txt").write_text(make_text(1500))
+    run_weft(*generator_command("a.txt", "run", 4), cwd=tmp_path)
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "run" / "examples.json"
     first = json.loads(file.read_text())
@@ -263,19 +265,21 @@ def test_examples_are_made_anew_for_new_weights_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "shown", lambda run: made.append(run) or real(run))
     write_report("run")
     assert not made
-    here("resume", "run", "--steps", "4", cwd=tmp_path)
+    run_weft("resume", "run", "--steps", "4", cwd=tmp_path)
     assert len(made) == 1 and json.loads(file.read_text())["weights"] != first["weights"]
 
 
 def test_an_older_run_gets_one_too(tmp_path):
     write_reviews(tmp_path / "t.csv")
-    here(*classify_words("t.csv", "run", 4), cwd=tmp_path)
+    run_weft(*classifier_command("t.csv", "run", 4), cwd=tmp_path)
     for name in ("plan.json", "examples.json", "report.html", "timing.jsonl", "environment.json"):
         (tmp_path / "run" / name).unlink()
-    result = here("runs", "--report", "run", cwd=tmp_path)
+    result = run_weft("runs", "--report", "run", cwd=tmp_path)
     page = page_of(tmp_path / "run")
     assert "report.html" in result.stdout and "did not write its plan down" in page and "over time" not in page
-    assert json.loads(here("runs", "--report", "run", "--json", cwd=tmp_path).stdout) == {"report": "run/report.html"}
+    assert json.loads(run_weft("runs", "--report", "run", "--json", cwd=tmp_path).stdout) == {
+        "report": "run/report.html"
+    }
 
 
 def test_without_its_data_the_rest_is_there(book, tmp_path, monkeypatch):
@@ -290,7 +294,7 @@ def test_without_its_data_the_rest_is_there(book, tmp_path, monkeypatch):
 
 
 def test_a_broken_part_is_shown_in_its_place(tmp_path, monkeypatch, caplog):
-    (tmp_path / "a.txt").write_text(text(1500))
+    (tmp_path / "a.txt").write_text(make_text(1500))
 
     def broken(files):
         raise ValueError(f"no luck {NASTY}")
@@ -298,7 +302,7 @@ def test_a_broken_part_is_shown_in_its_place(tmp_path, monkeypatch, caplog):
     changed = tuple((ident, title, broken if ident == "cost" else make) for ident, title, make in training.SECTIONS)
     monkeypatch.setattr(training, "SECTIONS", changed)
     monkeypatch.setattr("weft.tasks.sources.Source.facts", broken)
-    result = here(*train_words("a.txt", "run", 4), cwd=tmp_path)
+    result = run_weft(*generator_command("a.txt", "run", 4), cwd=tmp_path)
     assert result.returncode == 0
     page = (tmp_path / "run" / "report.html").read_text()
     assert "This part cannot be shown: ValueError: no luck &lt;script&gt;" in part(page, "cost")
@@ -307,31 +311,31 @@ def test_a_broken_part_is_shown_in_its_place(tmp_path, monkeypatch, caplog):
 
 
 def test_no_page_at_all_does_not_end_a_training(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text(text(1500))
+    (tmp_path / "a.txt").write_text(make_text(1500))
     monkeypatch.setattr(training, "page", None)
-    result = here(*train_words("a.txt", "run", 4), cwd=tmp_path)
+    result = run_weft(*generator_command("a.txt", "run", 4), cwd=tmp_path)
     assert result.returncode == 0 and not (tmp_path / "run" / "report.html").exists()
     assert "Done in" in result.stderr and "report.html" not in result.stderr
-    refused = here("runs", "--report", "run", cwd=tmp_path, check=False)
+    refused = run_weft("runs", "--report", "run", cwd=tmp_path, check=False)
     assert refused.returncode == 1 and "no report of run can be made: TypeError: " in refused.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_who_does_not_wait_for_the_page_has_the_rest(tmp_path, monkeypatch, options):
-    (tmp_path / "a.txt").write_text(text(1500))
+    (tmp_path / "a.txt").write_text(make_text(1500))
 
     def stop(path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "made_report", stop)
-    result = here(*train_words("a.txt", "run", 4, *options), cwd=tmp_path)
+    result = run_weft(*generator_command("a.txt", "run", 4, *options), cwd=tmp_path)
     assert result.returncode == 0 and not (tmp_path / "run" / "report.html").exists()
     assert '"event": "done"' in result.stdout if options else "Done in" in result.stderr
 
 
 def test_large_data_are_not_read_again(book, tmp_path, monkeypatch):
     write_reviews(tmp_path / "t.csv")
-    here(*classify_words("t.csv", "run", 4), cwd=tmp_path)
+    run_weft(*classifier_command("t.csv", "run", 4), cwd=tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run" / "examples.json").unlink()
     monkeypatch.setattr("weft.tasks.data_facts.LARGE", 100)
@@ -345,7 +349,7 @@ def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(DataError, match="not a run"):
         write_report(tmp_path)
     for words, code in ((("--report", "nothing"), 1), (("--report", "a", "--remove", "b"), 2), (("--report", ""), 2)):
-        assert here("runs", *words, cwd=tmp_path, check=False).returncode == code
+        assert run_weft("runs", *words, cwd=tmp_path, check=False).returncode == code
 
 
 def test_half_a_log_is_half_a_curve(book, tmp_path):

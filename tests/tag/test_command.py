@@ -5,9 +5,8 @@ import json
 import pytest
 
 import weft as package
-from table_setup import sets, typed
-from tag_setup import tag_words, write_conll
-from training_setup import done, here
+from fixtures.commands import read_last_event, run_weft, set_flags
+from tag.tagged_files import tagger_command, write_conll
 
 LONG = "Ada saw the sea . " * 2000
 
@@ -18,7 +17,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("tag")
     write_conll(path / "train.conll", "train", 300)
     write_conll(path / "test.conll", "test", 40)
-    here(*tag_words("train.conll", "run", 60, *sets("tokenizer.vocab_size=600")), cwd=path)
+    run_weft(*tagger_command("train.conll", "run", 60, *set_flags("tokenizer.vocab_size=600")), cwd=path)
     return path
 
 
@@ -31,8 +30,8 @@ def objects(result):
 
 def test_one_text_shows_its_entities(folder):
     text = "It rained in Port Ravik on 3 May 1900 ."
-    shown = here("tag", "run", text, cwd=folder).stdout.splitlines()
-    (found,) = objects(here("tag", "run", text, "--json", cwd=folder))
+    shown = run_weft("tag", "run", text, cwd=folder).stdout.splitlines()
+    (found,) = objects(run_weft("tag", "run", text, "--json", cwd=folder))
     assert len(shown) == max(1, len(found["entities"])) and found["entities"], shown
     for line, entity in zip(shown, found["entities"], strict=True):
         place = f"({entity['start']} to {entity['end']})"
@@ -41,13 +40,13 @@ def test_one_text_shows_its_entities(folder):
 
 
 def test_all_shows_every_word(folder):
-    shown = here("tag", "run", "It rained .", "--all", cwd=folder).stdout.splitlines()
+    shown = run_weft("tag", "run", "It rained .", "--all", cwd=folder).stdout.splitlines()
     assert [line.split()[2] for line in shown] == ["It", "rained", "."]
 
 
 def test_json_is_an_object_for_each_text(folder):
     texts = ["Ada left .", "", "…!?", "xq\u0007zz ☃ 東京", "train.conll"]
-    found = objects(here("tag", "run", *texts, "--json", cwd=folder))
+    found = objects(run_weft("tag", "run", *texts, "--json", cwd=folder))
     assert [one["text"] for one in found] == texts
     assert set(found[0]) == {"text", "words", "tags", "probabilities", "entities"}
     assert found[0]["words"] == ["Ada", "left", "."] and found[1]["words"] == []
@@ -58,40 +57,40 @@ def test_json_is_an_object_for_each_text(folder):
 
 
 def test_texts_without_words_or_entities_say_so(folder):
-    shown = here("tag", "run", "", cwd=folder).stdout
+    shown = run_weft("tag", "run", "", cwd=folder).stdout
     assert shown.strip() == "no words"
 
 
 def test_ten_thousand_words(folder):
-    (found,) = objects(here("tag", "run", LONG, "--json", cwd=folder))
+    (found,) = objects(run_weft("tag", "run", LONG, "--json", cwd=folder))
     assert len(found["words"]) == len(found["tags"]) == 10_000
 
 
 def test_files_are_streams_in_both_forms(folder, tmp_path):
     (tmp_path / "in.txt").write_text("Ada left Rome .\nIt rained .\n")
     for name in ("out.conll", "out.jsonl"):
-        here("tag", "run", "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / name), cwd=folder)
+        run_weft("tag", "run", "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / name), cwd=folder)
     sentences = (tmp_path / "out.conll").read_text().strip().split("\n\n")
     rows = [[line.split("\t") for line in sentence.splitlines()] for sentence in sentences]
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [[word for word, _ in row] for row in rows] == [one["words"] for one in found]
     assert [[tag for _, tag in row] for row in rows] == [one["tags"] for one in found]
-    from_stdin = typed("tag", "run", "-", "--json", cwd=folder, stdin="Ada left Rome .\nIt rained .\n")
+    from_stdin = run_weft("tag", "run", "-", "--json", cwd=folder, stdin="Ada left Rome .\nIt rained .\n")
     assert objects(from_stdin) == found
 
 
 def test_python_gives_the_same(folder):
     run = package.load(folder / "run")
-    (found,) = objects(here("tag", "run", "Ada left Rome .", "--json", cwd=folder))
+    (found,) = objects(run_weft("tag", "run", "Ada left Rome .", "--json", cwd=folder))
     assert run.tag("Ada left Rome .").tags == found["tags"]
     assert [one.tags for one in run.tag(["Ada left Rome .", ""])] == [found["tags"], []]
     assert "F1" in repr(run) and "on validation" in repr(run)
 
 
 def test_a_run_that_does_not_tag_is_refused(desk, folder):
-    result = here("tag", str(desk.run("single")), "a text", cwd=folder, check=False)
+    result = run_weft("tag", str(desk.run("single")), "a text", cwd=folder, check=False)
     assert result.returncode == 1 and "does not tag words" in result.stderr and "weft train tag" in result.stderr
-    result = here("classify", "run", "a text", cwd=folder, check=False)
+    result = run_weft("classify", "run", "a text", cwd=folder, check=False)
     assert result.returncode == 1 and "does not classify" in result.stderr
 
 
@@ -99,10 +98,10 @@ def test_a_run_that_does_not_tag_is_refused(desk, folder):
 
 
 def test_check_knows_such_files(folder):
-    shown = here("check", "train.conll", "--test", "test.conll", cwd=folder).stdout
+    shown = run_weft("check", "train.conll", "--test", "test.conll", cwd=folder).stdout
     assert "IOB2" in shown and "sentences" in shown and "words that train does not have" in shown
     assert [line.split() for line in shown.splitlines() if line.startswith("sentences")] == [["sentences", "300", "40"]]
-    found = json.loads(here("check", "tag", "demo", "--json", cwd=folder).stdout)
+    found = json.loads(run_weft("check", "tag", "demo", "--json", cwd=folder).stdout)
     assert found["train"]["sentences"] == 2400 and found["labels"][0] == "O"
 
 
@@ -117,7 +116,7 @@ def test_check_knows_such_files(folder):
 )
 def test_check_refuses_in_words(folder, words, said):
     (folder / "outside.conll").write_text("Ada\tO\nleft\tO\n\n" * 5)
-    result = here("check", *words, cwd=folder, check=False)
+    result = run_weft("check", *words, cwd=folder, check=False)
     assert result.returncode in (1, 2) and said in result.stderr
 
 
@@ -140,18 +139,18 @@ def test_the_report_shows_numbers_types_and_mistakes(folder, monkeypatch):
 def test_out_to_hugging_face_and_back(folder):
     sizes = ["model.width=32", "model.depth=1", "model.attention.heads=2", "model.max_length=32"]
     words = ["train", "tag", "train.conll", "--model", "bert-base", "--out", "plain", "--steps", "3", "--threads", "1"]
-    here(*words, *sets(*sizes), cwd=folder)
-    here("export", "plain", "away", cwd=folder)
+    run_weft(*words, *set_flags(*sizes), cwd=folder)
+    run_weft("export", "plain", "away", cwd=folder)
     config = json.loads((folder / "away" / "config.json").read_text())
     assert config["architectures"] == ["BertForTokenClassification"] and config["id2label"]["0"] == "O"
     assert "token-classification" in (folder / "away" / "README.md").read_text()
-    result = here("import", "away", "--out", "back", cwd=folder)
+    result = run_weft("import", "away", "--out", "back", cwd=folder)
     assert "weft tag back" in result.stdout + result.stderr
     text = "Ada left Rome ."
     before, after, there = (package.load(folder / name).tag(text) for name in ("plain", "back", "away"))
     assert before.tags == after.tags == there.tags
     assert [w.probability for w in before.words] == pytest.approx([w.probability for w in after.words], abs=1e-5)
-    found = done(here("evaluate", "back", "test.conll", "--json", cwd=folder))
+    found = read_last_event(run_weft("evaluate", "back", "test.conll", "--json", cwd=folder))
     assert found["measured_on"] == "data" and found["sentences"] == 40
-    result = here("evaluate", "back", cwd=folder, check=False)
+    result = run_weft("evaluate", "back", cwd=folder, check=False)
     assert result.returncode == 1 and "no sentences of its own" in result.stderr

@@ -5,12 +5,12 @@ import warnings
 
 import pytest
 
-import tag_setup as SETUP
+from tag.random_tags import REFERENCE, make_case, score_by_seqeval
 from weft.errors import ShapeError
 from weft.tasks.tag.metrics import EntityScore, entity_scores, scores_by_type, tag_scores, word_accuracy
 from weft.tasks.tag.schemes import find_entities, write_iob2
 
-STORED = json.loads(SETUP.REFERENCE.read_text())
+STORED = json.loads(REFERENCE.read_text())
 
 
 def check(true, predicted, wanted):
@@ -28,7 +28,7 @@ def check(true, predicted, wanted):
 @pytest.mark.parametrize("number", range(len(STORED)))
 def test_stored_values_of_seqeval(number):
     stored = STORED[number]
-    assert SETUP.case(number) == (stored["scheme"], stored["true"], stored["predicted"])
+    assert make_case(number) == (stored["scheme"], stored["true"], stored["predicted"])
     check(stored["true"], stored["predicted"], stored)
 
 
@@ -45,8 +45,8 @@ def test_hundreds_of_random_sequences_against_seqeval_itself():
     pytest.importorskip("seqeval", reason="seqeval is compared with where it is installed")
     with warnings.catch_warnings(action="ignore"):
         for number in range(1000, 1600):
-            _, true, predicted = SETUP.case(number)
-            check(true, predicted, SETUP.by_seqeval(true, predicted))
+            _, true, predicted = make_case(number)
+            check(true, predicted, score_by_seqeval(true, predicted))
 
 
 def test_the_same_entities_in_iob2_score_the_same():

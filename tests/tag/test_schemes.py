@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tag_setup import LETTERS, case, entities, noisy, written
+from tag.random_tags import LETTERS, draw_entities, make_case, replace_tags, write_tags
 from weft.errors import DataError
 from weft.tasks.tag.schemes import Entity, find_entities, find_scheme, ill_formed, split_tag, write_iob2
 
@@ -19,8 +19,8 @@ NAMED = {"iob1", "iob2", "bioes", "bilou"}
 def test_every_scheme_says_the_same_entities(scheme, seed):
     rng = random.Random(seed)
     lengths = [rng.randint(1, 15) for _ in range(40)]
-    found = [entities(rng, n, 0.6) for n in lengths]
-    tags = [written(each, n, scheme) for each, n in zip(found, lengths, strict=True)]
+    found = [draw_entities(rng, n, 0.6) for n in lengths]
+    tags = [write_tags(each, n, scheme) for each, n in zip(found, lengths, strict=True)]
     assert find_scheme(tags) == ("iob2" if scheme == "bare" else scheme)
     assert not any(ill_formed(row, find_scheme(tags)) for row in tags)
     if scheme == "bare":
@@ -28,14 +28,14 @@ def test_every_scheme_says_the_same_entities(scheme, seed):
     assert [find_entities(row) for row in tags] == found
     iob2 = [write_iob2(find_entities(row), len(row)) for row in tags]
     assert iob2 == [
-        written(each, n, "bare" if scheme == "bare" else "iob2") for each, n in zip(found, lengths, strict=True)
+        write_tags(each, n, "bare" if scheme == "bare" else "iob2") for each, n in zip(found, lengths, strict=True)
     ]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 10_000))
 def test_converting_loses_no_entity_however_ill_formed(number):
-    _, true, predicted = case(number)
+    _, true, predicted = make_case(number)
     for tags in (*true, *predicted):
         found = find_entities(tags)
         assert find_entities(write_iob2(found, len(tags))) == found
@@ -75,8 +75,8 @@ def test_what_breaks_the_rules(scheme, tags, places):
 @pytest.mark.parametrize("scheme", sorted(NAMED))
 def test_a_few_mistakes_do_not_change_the_scheme(scheme):
     rng = random.Random(5)
-    tags = [written(entities(rng, 12, 0.6), 12, scheme) for _ in range(200)]
-    wrong = [noisy(rng, row, scheme, 0.02) for row in tags]
+    tags = [write_tags(draw_entities(rng, 12, 0.6), 12, scheme) for _ in range(200)]
+    wrong = [replace_tags(rng, row, scheme, 0.02) for row in tags]
     assert find_scheme(wrong) == scheme
     assert 5 < sum(len(ill_formed(row, scheme)) for row in wrong) < 150
 

@@ -7,9 +7,18 @@ import pytest
 import torch
 
 import weft as package
-from table_setup import EVERY, crash, fill_words, metrics, sets, told, write_book
-from tag_setup import tag_words, write_conll
-from training_setup import digest, done, here
+from fixtures.commands import (
+    SAVE_OFTEN,
+    filler_command,
+    read_error_lines,
+    read_last_event,
+    run_until_crash,
+    run_weft,
+    set_flags,
+)
+from fixtures.runs import hash_run, read_metrics
+from fixtures.texts import write_book
+from tag.tagged_files import tagger_command, write_conll
 from weft.checkpoints import checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.tasks.tag import task as tagging
@@ -28,8 +37,8 @@ def folder(tmp_path_factory):
         write_conll(path / f"{name}.conll", part, count)
         write_conll(path / f"{name}-forms.conll", part, count, plain=True)
     parts = ["--validation", "dev.conll", "--test", "test.conll"]
-    result = here(*tag_words("train.conll", "run", 120, *parts, "--json"), cwd=path)
-    (path / "done.json").write_text(json.dumps(done(result)))
+    result = run_weft(*tagger_command("train.conll", "run", 120, *parts, "--json"), cwd=path)
+    (path / "done.json").write_text(json.dumps(read_last_event(result)))
     return path
 
 
@@ -52,7 +61,7 @@ def test_entities_are_found_far_better_than_by_the_words_alone(folder):
 
 
 def test_the_weights_with_the_best_f1_are_kept(folder):
-    lines = [line for line in metrics(folder / "run") if "f1" in line]
+    lines = [line for line in read_metrics(folder / "run") if "f1" in line]
     best = max(lines, key=lambda line: (line["f1"], -line["validation_loss"]))
     assert json.loads((folder / "run" / "test.json").read_text())["step"] == best["step"]
     assert last(folder)["validation_loss"] == best["validation_loss"]
@@ -65,23 +74,23 @@ def test_negative_control_shuffled_tags_are_not_learned(folder, tmp_path):
     tags = iter(tags[len(tags) // 2 :] + tags[: len(tags) // 2])
     text = "\n".join(f"{line.split(chr(9))[0]}\t{next(tags)}" if line else "" for line in lines)
     (tmp_path / "train.conll").write_text(text)
-    words = tag_words("train.conll", "run", 20, "--validation", str(folder / "dev.conll"))
-    result = here(*words, cwd=tmp_path)
+    words = tagger_command("train.conll", "run", 20, "--validation", str(folder / "dev.conll"))
+    result = run_weft(*words, cwd=tmp_path)
     assert "no better than the simplest answer" in result.stderr
 
 
 def test_plain_tags_are_judged_by_words(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    words = tag_words("train-forms.conll", "forms", 60, "--validation", "dev-forms.conll", "--json")
-    found = done(here(*words, cwd=folder))
+    words = tagger_command("train-forms.conll", "forms", 60, "--validation", "dev-forms.conll", "--json")
+    found = read_last_event(run_weft(*words, cwd=folder))
     assert "f1" not in found and found["accuracy"] > 0.9 and found["macro_f1"] > 0.8
     assert package.load(folder / "forms").evaluate()["accuracy"] == found["accuracy"]
-    shown = here("tag", "forms", "Ada left .", cwd=folder).stdout
+    shown = run_weft("tag", "forms", "Ada left .", cwd=folder).stdout
     assert [line.split()[0] for line in shown.splitlines()] == ["NAME", "WORD", "SIGN"]
 
 
 def test_without_a_validation_file_a_part_is_held_out(folder):
-    result = here(*tag_words("train.conll", "none", 1, "--dry-run", "--json"), cwd=folder)
+    result = run_weft(*tagger_command("train.conll", "none", 1, "--dry-run", "--json"), cwd=folder)
     plan = json.loads(result.stdout.splitlines()[-1])
     assert plan["sentences"] + plan["validation_sentences"] == 400 and 30 <= plan["validation_sentences"] <= 50
     assert plan["kinds"] == ["PER", "LOC", "ORG", "DATE"] and 0 < plan["validation_simplest_f1"] < 0.5
@@ -94,14 +103,14 @@ def test_evaluate_says_what_the_last_event_said(folder, monkeypatch):
         key: event[key] for key in (*KEYS, "simplest_f1", "classes")
     }
     assert found["loss"] == pytest.approx(event["test_loss"], abs=1e-9) and found["sentences"] == 80
-    other = json.loads(here("evaluate", "run", "dev.conll", "--json", cwd=folder).stdout)
+    other = json.loads(run_weft("evaluate", "run", "dev.conll", "--json", cwd=folder).stdout)
     assert other["measured_on"] == "data" and other["f1"] != found["f1"]
-    said = here("evaluate", "run", cwd=folder).stdout
+    said = run_weft("evaluate", "run", cwd=folder).stdout
     assert f"F1 {event['f1']:.4f}" in said and "most frequent tag" in said and "PER" in said
 
 
 def test_evaluating_tags_of_the_other_kind_is_refused(folder):
-    result = here("evaluate", "run", "dev-forms.conll", cwd=folder, check=False)
+    result = run_weft("evaluate", "run", "dev-forms.conll", cwd=folder, check=False)
     assert result.returncode == 1 and "has plain tags" in result.stderr and "knows entities" in result.stderr
 
 
@@ -123,7 +132,7 @@ def test_tagged_files_are_recognised(folder, tmp_path):
     assert task_of([str(tmp_path / "plain.txt")]) == "generate" == task_of(["demo"])
     (tmp_path / "several.jsonl").write_text('{"text": "a fine film", "labels": ["good", "old"]}\n' * 3)
     assert task_of([str(tmp_path / "several.jsonl")]) == "classify"
-    result = here("train", "dev.conll", "--dry-run", "--json", "--steps", "1", cwd=folder)
+    result = run_weft("train", "dev.conll", "--dry-run", "--json", "--steps", "1", cwd=folder)
     assert json.loads(result.stdout.splitlines()[-1])["task"] == "tag"
 
 
@@ -147,9 +156,9 @@ def test_tuples_of_words_and_tags_work_in_python(tmp_path, monkeypatch):
     ],
 )
 def test_what_cannot_be_is_refused_in_words(folder, words, said):
-    result = here(*tag_words("train.conll", "refused", 1, *words), cwd=folder, check=False)
+    result = run_weft(*tagger_command("train.conll", "refused", 1, *words), cwd=folder, check=False)
     assert result.returncode in (1, 2) and said in result.stderr
-    assert len(told(result)) <= 3 and not (folder / "refused").exists()
+    assert len(read_error_lines(result)) <= 3 and not (folder / "refused").exists()
 
 
 # -- begun from another model -----------------------------------------------------------------
@@ -157,9 +166,9 @@ def test_what_cannot_be_is_refused_in_words(folder, words, said):
 
 def test_it_begins_from_a_run_that_fills_in(folder):
     write_book(folder / "book.txt")
-    here(*fill_words("book.txt", "words", 5), cwd=folder)
+    run_weft(*filler_command("book.txt", "words", 5), cwd=folder)
     more = ["--from", "words", "--out", "further", "--steps", "2", "--threads", "1"]
-    here("train", "tag", "train.conll", "--validation", "dev.conll", *more, cwd=folder)
+    run_weft("train", "tag", "train.conll", "--validation", "dev.conll", *more, cwd=folder)
     start = read_tensors(folder / "further" / "checkpoints" / "step-0" / "model.safetensors")
     before = read_tensors(folder / "words" / "model.safetensors")
     assert torch.equal(start["tokens.weight"], before["tokens.weight"]) and "labels.1.weight" in start
@@ -174,14 +183,14 @@ def test_other_labels_begin_with_another_head(folder, tmp_path):
     kept = {}
     for name in ("same", "other"):
         words = ["train", "tag", f"{name}.conll", "--from", str(folder / "run"), "--out", name, "--steps", "1"]
-        here(*words, "--threads", "1", cwd=tmp_path)
+        run_weft(*words, "--threads", "1", cwd=tmp_path)
         start = read_tensors(tmp_path / name / "checkpoints" / "step-0" / "model.safetensors")
         kept[name] = torch.equal(start["labels.1.weight"], before["labels.1.weight"])
     assert kept == {"same": True, "other": False}
 
 
 def test_a_model_that_writes_is_no_place_to_begin(folder, desk):
-    result = here(
+    result = run_weft(
         "train", "tag", "train.conll", "--from", str(desk.run("writer")), "--steps", "1", cwd=folder, check=False
     )
     assert result.returncode == 1 and "does not read in both directions" in result.stderr
@@ -194,11 +203,11 @@ STEPS = 12
 
 def words_for(out):
     parts = ["--validation", "dev.conll", "--test", "test.conll"]
-    return tag_words("train.conll", out, STEPS, *parts, *sets(*EVERY))
+    return tagger_command("train.conll", out, STEPS, *parts, *set_flags(*SAVE_OFTEN))
 
 
 def everything(run):
-    return digest(run) | {"test.json": (run / "test.json").read_text()}
+    return hash_run(run) | {"test.json": (run / "test.json").read_text()}
 
 
 @pytest.fixture(scope="module")
@@ -207,15 +216,15 @@ def undisturbed(tmp_path_factory):
     path = tmp_path_factory.mktemp("resume")
     for name, part, count in (("train", "train", 36), ("dev", "validation", 12), ("test", "test", 12)):
         write_conll(path / f"{name}.conll", part, count)
-    here(*words_for("alone"), cwd=path)
+    run_weft(*words_for("alone"), cwd=path)
     return path
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(undisturbed):
-    here(*words_for("twin"), cwd=undisturbed)
+    run_weft(*words_for("twin"), cwd=undisturbed)
     assert everything(undisturbed / "twin") == everything(undisturbed / "alone")
-    here(*words_for("other"), "--seed", "1", cwd=undisturbed)
-    assert digest(undisturbed / "other")["model.safetensors"] != digest(undisturbed / "alone")["model.safetensors"]
+    run_weft(*words_for("other"), "--seed", "1", cwd=undisturbed)
+    assert hash_run(undisturbed / "other")["model.safetensors"] != hash_run(undisturbed / "alone")["model.safetensors"]
 
 
 POINTS = {
@@ -230,16 +239,16 @@ POINTS = {
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_changes_nothing(undisturbed, point):
     out = undisturbed / point.replace(" ", "-")
-    crash(POINTS[point], *words_for(out), cwd=undisturbed)
+    run_until_crash(POINTS[point], *words_for(out), cwd=undisturbed)
     assert not (out / "test.json").exists()
-    here("resume", str(out), cwd=undisturbed)
+    run_weft("resume", str(out), cwd=undisturbed)
     assert everything(out) == everything(undisturbed / "alone")
 
 
 def test_negative_control_another_order_gives_other_bytes(undisturbed, monkeypatch):
-    crash((Trainer, "_step", 9, True), *words_for("shifted"), cwd=undisturbed)
+    run_until_crash((Trainer, "_step", 9, True), *words_for("shifted"), cwd=undisturbed)
     monkeypatch.setattr("weft.tasks.encoder_task.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
-    here("resume", "shifted", cwd=undisturbed)
+    run_weft("resume", "shifted", cwd=undisturbed)
     assert everything(undisturbed / "shifted") != everything(undisturbed / "alone")
 
 
@@ -250,5 +259,5 @@ def test_a_changed_file_is_refused(undisturbed, tmp_path, name):
     shutil.copytree(undisturbed / "alone", tmp_path / "run")
     file = tmp_path / f"{name}.conll"
     file.write_text(file.read_text().replace("B-PER", "B-LOC", 1))
-    result = here("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
+    result = run_weft("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
     assert result.returncode == 1 and f"{name}.conll have changed since this run began" in result.stderr

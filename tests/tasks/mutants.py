@@ -3,7 +3,7 @@
 from mutate import Mutant
 
 TASKS = ["tests/exchange/test_transfer.py"]
-LENGTHS = ["tests/tasks/test_translation_quality.py", "tests/compare/test_page.py"]
+LENGTHS = ["tests/tasks/test_translation_quality.py", "tests/comparison/test_page.py"]
 MOVING = ["tests/exchange/test_image_transfer.py"]
 EXPERIMENTS = ["tests/tasks/test_experiments.py"]
 VIEWS = ["tests/tasks/test_attention_view.py"]

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attention_view_setup import image_of, run_of
-from family_setup import ATTENDING, FAMILIES, Case
+from fixtures.families import ATTENDING, FAMILIES, Case
 from weft.analysis import attention_maps
 from weft.analysis.view import AttentionView
 from weft.blocks.attention import Grid
@@ -34,7 +33,7 @@ INPUTS = {
 @pytest.fixture
 def looks(desk):
     """`looks("vit")`: the run of this name, opened."""
-    return lambda name: load(run_of(desk, name))
+    return lambda name: load(desk.run(name))
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def view(desk, looks):
     def make(name) -> tuple[Run, AttentionView]:
         given, more = INPUTS[name]
         run = looks(name)
-        return run, run.attention(str(image_of(desk)) if given is None else given, **more)
+        return run, run.attention(str(desk.image()) if given is None else given, **more)
 
     return make
 
@@ -206,7 +205,7 @@ def test_models_without_attention_are_refused(name, desk, looks):
     run = looks(name)
     assert not has_attention(run.model_config)
     with pytest.raises(UnsupportedError, match="has no attention to look at") as told:
-        run.attention(str(image_of(desk)) if name == "resnet" else "the house")
+        run.attention(str(desk.image()) if name == "resnet" else "the house")
     assert "expected one with attention: gpt, bert" in str(told.value) and len(str(told.value).splitlines()) <= 3
 
 
@@ -228,7 +227,7 @@ def test_models_without_attention_are_refused(name, desk, looks):
     ],
 )
 def test_what_cannot_be_looked_at_is_said(name, given, more, error, told, desk, looks):
-    given = str(image_of(desk)) if isinstance(given, str) and given == "IMAGE" else given
+    given = str(desk.image()) if isinstance(given, str) and given == "IMAGE" else given
     with pytest.raises(error, match=told) as said:
         looks(name).attention(given, **more)
     assert len(str(said.value).splitlines()) <= 3

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import weft.tasks
-from training_setup import digest, text
+from fixtures.runs import hash_run
+from fixtures.texts import make_text
 from weft.errors import ConfigError, DataError
 from weft.models import ModelConfig
 from weft.tasks.experiment import MAIN, Experiment
@@ -56,7 +57,7 @@ def test_what_does_not_exist_is_refused_by_name():
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
-    (tmp_path / "book.txt").write_text(text(2000))
+    (tmp_path / "book.txt").write_text(make_text(2000))
     monkeypatch.chdir(tmp_path)
     return "book.txt"
 
@@ -77,8 +78,8 @@ def test_planned_fitted_reopened_extended(book, tmp_path):
     run, outcome = experiment.fit()
     assert run.path.name == "a" and outcome.progress.step == 3
     assert [event["step"] for event in events if event["event"] == "step"] == [1, 2, 3]
-    before = digest(tmp_path / "a")
-    assert Experiment.reopen("a").fit()[1].stopped_by == "finished" and digest(tmp_path / "a") == before
+    before = hash_run(tmp_path / "a")
+    assert Experiment.reopen("a").fit()[1].stopped_by == "finished" and hash_run(tmp_path / "a") == before
     assert Experiment.reopen("a").extend(steps=2).fit()[1].progress.step == 5
 
 

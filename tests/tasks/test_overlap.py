@@ -7,7 +7,8 @@ import time
 import pytest
 
 import weft as package
-from training_setup import SMALL, here, text, train_words
+from fixtures.commands import TINY_GPT, generator_command, run_weft
+from fixtures.texts import make_text
 from weft.tasks.generate import overlap
 from weft.tasks.generate.check import check_text
 from weft.tasks.generate.overlap import overlap_warnings
@@ -75,7 +76,7 @@ def folder(tmp_path):
 
 
 def test_training_warns_in_words_and_as_an_event(folder):
-    result = here(*train_words("book.txt", "a", 2, "--json"), cwd=folder)
+    result = run_weft(*generator_command("book.txt", "a", 2, "--json"), cwd=folder)
     events = [json.loads(line) for line in result.stdout.splitlines()]
     told = [event["text"] for event in events if event["event"] == "warning"]
     assert told[0].startswith("94% of the long held-out lines")  # the first is cut
@@ -89,12 +90,12 @@ def test_training_warns_in_words_and_as_an_event(folder):
 
 def test_training_from_python_warns_by_logging(folder, monkeypatch, caplog):
     monkeypatch.chdir(folder)
-    changes = dict(setting.split("=") for setting in SMALL[1::2])
+    changes = dict(setting.split("=") for setting in TINY_GPT)
     with caplog.at_level(logging.WARNING):
         package.train("book.txt", task="generate", tokenizer="characters", steps=1, set=changes, threads=1)
     assert "long held-out lines" in caplog.text
     caplog.clear()
-    (folder / "clean.txt").write_text(text(2000))
+    (folder / "clean.txt").write_text(make_text(2000))
     with caplog.at_level(logging.WARNING):
         package.train("clean.txt", task="generate", tokenizer="characters", steps=1, set=changes, threads=1)
     assert "held-out lines" not in caplog.text

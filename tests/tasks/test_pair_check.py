@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from table_setup import reversals, write_pairs_table, write_parallel, write_table
+from fixtures.tables import make_reversals, write_parallel_files, write_table, write_translation_table
 from weft.errors import ConfigError, DataError
 from weft.tasks.translate import check as pair_check
 from weft.tasks.translate.check import check_pairs
@@ -24,7 +24,7 @@ def table(path, rows):
 
 @pytest.mark.parametrize("kind", [None, "characters"])
 def test_lengths_and_vocabulary_are_those_of_training(tmp_path, kind):
-    train, dev = write_parallel(tmp_path, "train", 200), write_parallel(tmp_path, "dev", 30, 9)
+    train, dev = write_parallel_files(tmp_path, "train", 200), write_parallel_files(tmp_path, "dev", 30, 9)
     found = check_pairs(paths(*train), paths(*dev), tokenizer=kind)
     data = read_pair_data(PairConfig(train=tuple(paths(*train)), validation=tuple(paths(*dev))))
     config = TokenizerConfig.from_config(pair_tokenizer_fields(kind, data.config.characters))
@@ -54,7 +54,7 @@ def test_ratio_and_cut(tmp_path):
 
 
 def test_leakage_in_every_direction(tmp_path):
-    rows, other = reversals(100), reversals(20, 9)
+    rows, other = make_reversals(100), make_reversals(20, 9)
     train = table(tmp_path / "train.csv", rows)
     dev = table(tmp_path / "dev.csv", [*other[:9], (rows[0][0].upper(), "another one")])
     test = table(tmp_path / "test.csv", [*other[10:], rows[1], other[0], (other[1][0], "x")])
@@ -69,7 +69,7 @@ def test_leakage_in_every_direction(tmp_path):
 
 
 def test_very_many_pairs_are_sampled(tmp_path, monkeypatch):
-    path = str(write_pairs_table(tmp_path / "a.csv", 300))
+    path = str(write_translation_table(tmp_path / "a.csv", 300))
     whole = check_pairs([path])
     monkeypatch.setattr(pair_check, "SAMPLE", 4000)
     some = check_pairs([path])
@@ -80,12 +80,14 @@ def test_very_many_pairs_are_sampled(tmp_path, monkeypatch):
 
 def test_progress_comes_to_its_end(tmp_path):
     told = []
-    check_pairs([str(write_pairs_table(tmp_path / "a.csv"))], progress=lambda done, total: told.append((done, total)))
+    check_pairs(
+        [str(write_translation_table(tmp_path / "a.csv"))], progress=lambda done, total: told.append((done, total))
+    )
     assert told[-1] == (192, 192)
 
 
 def test_what_training_would_refuse_is_a_problem(tmp_path):
-    found = check_pairs([table(tmp_path / "few.csv", reversals(3))])
+    found = check_pairs([table(tmp_path / "few.csv", make_reversals(3))])
     assert "3 pairs in" in found.problems[0] and found.parts["train"].facts.pairs == 3
     alike = table(tmp_path / "alike.csv", [("same", str(n)) for n in range(9)])
     assert "are the same" in check_pairs([alike]).problems[0]
@@ -99,7 +101,7 @@ def test_what_training_would_refuse_is_a_problem(tmp_path):
 
 
 def test_the_findings_as_json(tmp_path):
-    rows = [*reversals(50), ("Berlin", "Berlin"), ("", "x")]
+    rows = [*make_reversals(50), ("Berlin", "Berlin"), ("", "x")]
     found = json.loads(json.dumps(check_pairs([table(tmp_path / "a.csv", rows)]).to_dict()))
     assert found["validation"] is found["test"] is None
     assert found["columns"]["source"] == "en" and "first is the source" in found["columns"]["reason"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.tables import make_reversals, write_parallel_files, write_table, write_translation_table
 from real_data import DATA, needs_data
-from table_setup import reversals, write_pairs_table, write_parallel, write_table
 from weft.config import Config
 from weft.errors import ConfigError, DataError
 from weft.tasks.request import make_request
@@ -35,11 +35,11 @@ def everything(data):
 
 def test_the_same_pairs_from_tables_and_from_two_files(tmp_path):
     given = [
-        [write_pairs_table(tmp_path / "a.csv")],
-        [write_pairs_table(tmp_path / "a.tsv")],
-        [write_pairs_table(tmp_path / "a.jsonl")],
-        write_parallel(tmp_path),
-        [write_pairs_table(tmp_path / "b.csv", 96)],
+        [write_translation_table(tmp_path / "a.csv")],
+        [write_translation_table(tmp_path / "a.tsv")],
+        [write_translation_table(tmp_path / "a.jsonl")],
+        write_parallel_files(tmp_path),
+        [write_translation_table(tmp_path / "b.csv", 96)],
     ]
     found = [read_pair_data(config(*paths)) for paths in given]
     assert len({data.config.fingerprint for data in found}) == 1
@@ -56,43 +56,43 @@ def test_the_same_pairs_from_tables_and_from_two_files(tmp_path):
 
 
 def test_several_tables_are_one(tmp_path):
-    first = write_pairs_table(tmp_path / "a.csv", 40, seed=1)
+    first = write_translation_table(tmp_path / "a.csv", 40, seed=1)
     second = write_table(
-        tmp_path / "b.tsv", ("id", "target", "source"), [(n, *r[::-1]) for n, r in enumerate(reversals(40, 2))]
+        tmp_path / "b.tsv", ("id", "target", "source"), [(n, *r[::-1]) for n, r in enumerate(make_reversals(40, 2))]
     )
     data = read_pair_data(config(first, second))
-    assert everything(data) == sorted(reversals(40, 1) + reversals(40, 2))
+    assert everything(data) == sorted(make_reversals(40, 1) + make_reversals(40, 2))
 
 
 def test_named_columns(tmp_path):
-    rows = [(n, a, b, a.upper()) for n, (a, b) in enumerate(reversals(40))]
+    rows = [(n, a, b, a.upper()) for n, (a, b) in enumerate(make_reversals(40))]
     path = write_table(tmp_path / "a.csv", ("id", "en", "de", "fr"), rows)
     data = read_pair_data(config(path, source="fr", target="en"))
-    assert everything(data) == sorted((a.upper(), a) for a, _ in reversals(40))
+    assert everything(data) == sorted((a.upper(), a) for a, _ in make_reversals(40))
     assert "you named 'fr' and 'en'" in data.why
     with pytest.raises(ConfigError, match="'em'"):
         read_pair_data(config(path, source="em"))
     with pytest.raises(ConfigError, match="--target de without a table"):
-        read_pair_data(config(*write_parallel(tmp_path), target="de"))
+        read_pair_data(config(*write_parallel_files(tmp_path), target="de"))
     with pytest.raises(ConfigError, match="--source x without a table"):
         read_pair_data(config("demo", source="x"))
 
 
 def test_parts_of_their_own_in_any_form(tmp_path):
-    train = write_pairs_table(tmp_path / "train.csv")
-    dev = write_parallel(tmp_path, "dev", 10, seed=8)
+    train = write_translation_table(tmp_path / "train.csv")
+    dev = write_parallel_files(tmp_path, "dev", 10, seed=8)
     test = tmp_path / "test.tsv"
-    test.write_text("".join(f"{a}.\t{b}.\n" for a, b in reversals(12, 9)))  # without a header
+    test.write_text("".join(f"{a}.\t{b}.\n" for a, b in make_reversals(12, 9)))  # without a header
     data = read_pair_data(config(train, validation=dev, test=[test]))
     assert len(data.train) == 96, "nothing is held out"
-    assert together(data.validation) == reversals(10, 8)
-    assert data.test.sources == [f"{a}." for a, _ in reversals(12, 9)]
+    assert together(data.validation) == make_reversals(10, 8)
+    assert data.test.sources == [f"{a}." for a, _ in make_reversals(12, 9)]
     assert any("test.tsv has no header" in text for text in data.warnings)
-    other = write_table(tmp_path / "other.csv", ("source", "targets"), reversals(10, 8))
+    other = write_table(tmp_path / "other.csv", ("source", "targets"), make_reversals(10, 8))
     with pytest.raises(DataError, match=r"(?s)other.csv has no column 'target', which .*train.csv has.*'targets'"):
         read_pair_data(config(train, validation=[other]))
-    swapped = write_table(tmp_path / "swapped.csv", ("target", "source"), [row[::-1] for row in reversals(10, 8)])
-    assert together(read_pair_data(config(train, validation=[swapped])).validation) == reversals(10, 8)
+    swapped = write_table(tmp_path / "swapped.csv", ("target", "source"), [row[::-1] for row in make_reversals(10, 8)])
+    assert together(read_pair_data(config(train, validation=[swapped])).validation) == make_reversals(10, 8)
 
 
 def test_the_embedded_pairs():
@@ -121,13 +121,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_refused(what, tmp_path):
-    write_parallel(tmp_path)
-    write_parallel(tmp_path, "few", 3)
-    write_pairs_table(tmp_path / "train.csv")
-    write_pairs_table(tmp_path / "few.csv", 3)
-    write_table(tmp_path / "one.csv", ("text",), [(a,) for a, _ in reversals()])
+    write_parallel_files(tmp_path)
+    write_parallel_files(tmp_path, "few", 3)
+    write_translation_table(tmp_path / "train.csv")
+    write_translation_table(tmp_path / "few.csv", 3)
+    write_table(tmp_path / "one.csv", ("text",), [(a,) for a, _ in make_reversals()])
     write_table(tmp_path / "alike.csv", ("en", "de"), [("Same  one", str(n)) for n in range(4)])
-    write_table(tmp_path / "twice.csv", ("en", "en"), reversals())
+    write_table(tmp_path / "twice.csv", ("en", "en"), make_reversals())
     (tmp_path / "book.txt").write_text("Once upon a time.\n" * 9)
     (tmp_path / "image.en").write_bytes(b"\x89PNG\r\n\x1a\n123")
     (tmp_path / "folder").mkdir()
@@ -139,7 +139,7 @@ def test_what_is_refused(what, tmp_path):
 
 def test_nothing_held_out_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"held_out = 0\n.*--validation"):
-        read_pair_data(config(*write_parallel(tmp_path), held_out=0))
+        read_pair_data(config(*write_parallel_files(tmp_path), held_out=0))
 
 
 # -- splitting --------------------------------------------------------------------------------
@@ -161,17 +161,17 @@ def test_not_more_than_a_thousand_are_held_out_and_always_the_same(tmp_path):
     data, again = read_pair_data(config(*paths)), read_pair_data(config(*paths))
     assert len(data.validation) == 1000 and data.validation.sources == again.validation.sources
     assert len(read_pair_data(config(*paths, held_out=0.05)).validation) == 505
-    assert len(read_pair_data(config(write_pairs_table(tmp_path / "b.csv", 5))).validation) == 1
+    assert len(read_pair_data(config(write_translation_table(tmp_path / "b.csv", 5))).validation) == 1
 
 
 # -- warnings ---------------------------------------------------------------------------------
 
 
 def test_leaks_copies_duplicates_and_what_is_uneven(tmp_path):
-    rows = reversals(200)
+    rows = make_reversals(200)
     train = write_table(tmp_path / "train.csv", ("en", "de"), rows)
     one, two = together(read_pair_data(config(train)).train)[:2]  # which are not held out
-    test = write_table(tmp_path / "test.csv", ("en", "de"), [*reversals(8, 9), (one[0].upper(), "x y z"), two])
+    test = write_table(tmp_path / "test.csv", ("en", "de"), [*make_reversals(8, 9), (one[0].upper(), "x y z"), two])
     told = read_pair_data(config(train, test=[test])).warnings
     assert told == (
         f"2 of 10 sources in {test} also stand in {train} (1 with the same target): "
@@ -179,7 +179,7 @@ def test_leaks_copies_duplicates_and_what_is_uneven(tmp_path):
     )
     told = read_pair_data(config(train, validation=[test])).warnings
     assert len(told) == 1 and "2 of 10 sources" in told[0]
-    odd = [*rows, *rows[:5], *((a, a) for a, _ in reversals(40, 9)), *((str(n), "x" * 30) for n in range(5))]
+    odd = [*rows, *rows[:5], *((a, a) for a, _ in make_reversals(40, 9)), *((str(n), "x" * 30) for n in range(5))]
     told = read_pair_data(config(write_table(tmp_path / "odd.csv", ("en", "de"), odd), validation=[test])).warnings
     for word in ("stand there before", "learn to copy", "9 times as long", "look better"):
         assert sum(word in line for line in told) == 1, word
@@ -187,7 +187,7 @@ def test_leaks_copies_duplicates_and_what_is_uneven(tmp_path):
 
 
 def test_empty_lines_are_told(tmp_path):
-    source, target = write_parallel(tmp_path)
+    source, target = write_parallel_files(tmp_path)
     lines = target.read_text().split("\n")
     lines[4] = ""
     target.write_text("\n".join(lines))
@@ -201,13 +201,13 @@ def test_empty_lines_are_told(tmp_path):
 @pytest.mark.parametrize("kind", ["table", "bare table", "files", "demo"])
 def test_what_was_recorded_reads_the_same_again(kind, tmp_path):
     if kind == "table":
-        rows = [(n, a, b) for n, (a, b) in enumerate(reversals())]
+        rows = [(n, a, b) for n, (a, b) in enumerate(make_reversals())]
         paths = [write_table(tmp_path / "a.csv", ("id", "en", "de"), rows)]
     elif kind == "bare table":
         paths = [tmp_path / "a.tsv"]
-        paths[0].write_text("".join(f"{a}.\t{b}.\n" for a, b in reversals()))
+        paths[0].write_text("".join(f"{a}.\t{b}.\n" for a, b in make_reversals()))
     else:
-        paths = ["demo"] if kind == "demo" else write_parallel(tmp_path)
+        paths = ["demo"] if kind == "demo" else write_parallel_files(tmp_path)
     first = read_pair_data(config(*paths))
     recorded = PairConfig.from_dict(json.loads(json.dumps(first.config.to_dict())))
     again = read_pair_data(recorded)
@@ -225,8 +225,8 @@ def test_what_was_recorded_reads_the_same_again(kind, tmp_path):
     ],
 )
 def test_other_pairs_are_refused(changed, words, tmp_path):
-    train, dev = write_parallel(tmp_path), write_parallel(tmp_path, "dev", 9, 7)
-    test = write_pairs_table(tmp_path / "test.csv", 9, 8)
+    train, dev = write_parallel_files(tmp_path), write_parallel_files(tmp_path, "dev", 9, 7)
+    test = write_translation_table(tmp_path / "test.csv", 9, 8)
     recorded = read_pair_data(config(*train, validation=dev, test=[test])).config
     path = tmp_path / changed
     path.write_text(path.read_text().replace("the", "teh"))
@@ -235,7 +235,7 @@ def test_other_pairs_are_refused(changed, words, tmp_path):
 
 
 def test_swapped_sides_are_other_pairs(tmp_path):
-    one, two = write_parallel(tmp_path)
+    one, two = write_parallel_files(tmp_path)
     found = [read_pair_data(config(*paths)).config.fingerprint for paths in ((one, two), (two, one))]
     assert found[0] != found[1]
 
@@ -244,13 +244,13 @@ def test_swapped_sides_are_other_pairs(tmp_path):
 
 
 def test_the_task_is_told_from_the_data(tmp_path):
-    assert task_of([str(write_pairs_table(tmp_path / "a.csv"))]) == "translate"
+    assert task_of([str(write_translation_table(tmp_path / "a.csv"))]) == "translate"
     assert (
         task_of(
             [
                 str(
                     write_table(
-                        tmp_path / "b.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(reversals())]
+                        tmp_path / "b.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(make_reversals())]
                     )
                 )
             ]
@@ -258,11 +258,11 @@ def test_the_task_is_told_from_the_data(tmp_path):
         == "classify"
     )
     bare = tmp_path / "c.tsv"
-    bare.write_text("".join(f"{a}.\t{b}.\n" for a, b in reversals()))
+    bare.write_text("".join(f"{a}.\t{b}.\n" for a, b in make_reversals()))
     assert task_of([str(bare)]) == "translate"
-    assert task_of([str(path) for path in write_parallel(tmp_path)]) == "generate", "two files need the word"
+    assert task_of([str(path) for path in write_parallel_files(tmp_path)]) == "generate", "two files need the word"
     with gzip.open(tmp_path / "d.jsonl.gz", "wt") as file:
-        file.writelines(json.dumps({"question": a, "answer": b}) + "\n" for a, b in reversals())
+        file.writelines(json.dumps({"question": a, "answer": b}) + "\n" for a, b in make_reversals())
     assert task_of([str(tmp_path / "d.jsonl.gz")]) == "translate"
     assert task_of([str(tmp_path / "none.csv")]) == "classify", "which says that it is not there"
     (tmp_path / "broken.csv").write_text("a,a\n1,2\n")
@@ -270,9 +270,9 @@ def test_the_task_is_told_from_the_data(tmp_path):
 
 
 def test_named_columns_tell_the_task(tmp_path):
-    path = str(write_pairs_table(tmp_path / "a.csv"))
+    path = str(write_translation_table(tmp_path / "a.csv"))
     labelled = str(
-        write_table(tmp_path / "b.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(reversals())])
+        write_table(tmp_path / "b.csv", ("text", "label"), [(a, n % 2) for n, (a, _) in enumerate(make_reversals())])
     )
     assert make_request([path], {}).task == "translate"
     assert make_request([path], {"label": "target"}).task == "classify"
@@ -301,13 +301,13 @@ class Frame:
 def test_pairs_from_python(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("weft.tasks.training.cache_folder", lambda: tmp_path / "cache")
-    rows = reversals(20)
+    rows = make_reversals(20)
     data = read_pair_data(config(*paths_of(rows, "translate")))
     assert everything(data) == sorted(rows) and (data.config.source, data.config.target) == ("source", "target")
     frame = Frame(en=[a for a, _ in rows] + ["no target"], de=[b for _, b in rows] + [float("nan")])
     data = read_pair_data(config(*paths_of(frame, "translate")))
     assert everything(data) == sorted(rows) and "left out: 1" in data.warnings[0]
-    paths = write_parallel(tmp_path)
+    paths = write_parallel_files(tmp_path)
     assert paths_of(paths, "translate") == tuple(map(str, paths)) == paths_of([*map(str, paths)], "translate")
     with pytest.raises(ConfigError, match=r"\(source, target\) tuples"):
         paths_of(["a text", "another"], "translate")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training_setup import text
+from fixtures.texts import make_text
 from weft.errors import ConfigError, DataError
 from weft.models import GPTConfig, ModelConfig, preset
 from weft.tasks.experiment import Experiment
@@ -29,7 +29,7 @@ def planned(request):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "book.txt").write_text(text(5000))
+    (tmp_path / "book.txt").write_text(make_text(5000))
     return tmp_path
 
 
@@ -74,7 +74,7 @@ def test_the_recipe_in_gpt2_style_has_the_parts_of_gpt2(folder):
 
 
 def test_a_recipe_may_name_its_data(folder):
-    (folder / "a, b.txt").write_text(text(400, seed=1))
+    (folder / "a, b.txt").write_text(make_text(400, seed=1))
     path = recipe('[data]\ntrain = "book.txt"\nvalidation = ["a, b.txt"]\ntest = "a, b.txt"\n')
     request = make_request([], {}, config=path)
     assert (request.data, request.validation, request.test) == (("book.txt",), ("a, b.txt",), ("a, b.txt",))

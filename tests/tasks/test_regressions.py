@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import weft
-from pretraining_setup import marks, numbered
-from table_setup import classify_words, sentence, sets, typed, write_reviews, write_several, write_table
-from training_setup import here
+from fixtures.commands import classifier_command, run_weft, set_flags
+from fixtures.numbered_sentences import make_marks, make_sentences
+from fixtures.tables import write_multilabel_table, write_reviews, write_table
+from fixtures.texts import make_sentence
 from weft.data.labelled_pairs import LabelledPairs
 from weft.data.pretraining import PretrainingSamples
 from weft.errors import ConfigError
@@ -34,7 +35,7 @@ def test_the_length_that_is_asked_for_is_read(tmp_path):
     write_reviews(tmp_path / "t.csv")
     words = ["train", "classify", "t.csv", "--steps", "1", "--dry-run", "--threads", "1", "--json"]
     for length in (64, 300):
-        out = here(*words, *sets(f"data.length={length}"), cwd=tmp_path).stdout
+        out = run_weft(*words, *set_flags(f"data.length={length}"), cwd=tmp_path).stdout
         plan = next(event for event in map(json.loads, out.splitlines()) if event["event"] == "plan")
         assert plan["length"] == length
 
@@ -55,7 +56,7 @@ def test_a_filled_text_is_otherwise_as_it_was_written(text, words, filled):
 
 def test_lines_of_pairs_are_all_of_one_form(desk):
     def lines(*given):
-        result = typed(
+        result = run_weft(
             "classify",
             str(desk.run("pairs")),
             "--input",
@@ -76,7 +77,7 @@ def test_lines_of_pairs_are_all_of_one_form(desk):
 def test_bytes_that_are_no_text_are_told_and_a_mark_of_order_is_not_read(desk, tmp_path):
     def answer(content):
         (tmp_path / "in.txt").write_bytes(content)
-        return typed(
+        return run_weft(
             "classify", str(desk.run("single")), "--input", str(tmp_path / "in.txt"), cwd=desk.path, check=False
         )
 
@@ -87,13 +88,13 @@ def test_bytes_that_are_no_text_are_told_and_a_mark_of_order_is_not_read(desk, t
 
 def test_options_are_not_dropped(desk, tmp_path):
     write_table(tmp_path / "t.csv", ("text", "other"), [("a film", "a story")])
-    both = typed(
+    both = run_weft(
         *("classify", str(desk.run("single")), "--input", str(tmp_path / "t.csv"), "--text", "text", "--pair", "other"),
         cwd=desk.path,
         check=False,
     )
     assert both.returncode == 1 and "one text at a time" in both.stderr
-    twice = typed(
+    twice = run_weft(
         "fill", str(desk.run("masked")), "-", "--input", str(tmp_path / "t.csv"), cwd=desk.path, stdin="x", check=False
     )
     assert twice.returncode == 2 and "--input" in twice.stderr
@@ -113,17 +114,17 @@ def test_several_labels_are_not_taken_for_classes_of_their_own(tmp_path):
     import random
 
     rng = random.Random(0)
-    rows = [(sentence(rng, ["fine"]) + f" {n}", "comedy" if n else "comedy|drama") for n in range(40)]
-    rows += [(sentence(rng, ["cold"]) + f" x{n}", "drama") for n in range(30)]
+    rows = [(make_sentence(rng, ["fine"]) + f" {n}", "comedy" if n else "comedy|drama") for n in range(40)]
+    rows += [(make_sentence(rng, ["cold"]) + f" x{n}", "drama") for n in range(30)]
     write_table(tmp_path / "t.csv", ("text", "labels"), rows)
     tables = read_tables(TableConfig(train=(str(tmp_path / "t.csv"),)))
     assert tables.labels.kind == "several" and not [w for w in tables.warnings if "frequent" in w]
-    write_several(tmp_path / "s.csv")
+    write_multilabel_table(tmp_path / "s.csv")
 
 
 def test_a_temperature_belongs_to_its_weights(tmp_path):
     write_reviews(tmp_path / "t.csv")
-    here(*classify_words("t.csv", "run", 6), cwd=tmp_path)
+    run_weft(*classifier_command("t.csv", "run", 6), cwd=tmp_path)
     file = tmp_path / "run" / "calibration.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"temperature": 4.0}))
     text = "the film was lovely"
@@ -137,14 +138,14 @@ def test_a_temperature_belongs_to_its_weights(tmp_path):
 @pytest.mark.parametrize("tasks", [("masked", "entailment"), ("next-sentence", "entailment"), ("entailment",)])
 @pytest.mark.parametrize("rows", [5, 200])
 def test_beside_a_table_an_epoch_has_every_stretch_and_every_row(tasks, rows):
-    text = numbered(20)
+    text = make_sentences(20)
     size = int(text.ids.max()) + 1
     ids = np.arange(10, 10 + 4 * rows) % (size - 10) + 10
     labels = np.arange(rows) % 2
     pairs = LabelledPairs(
         ids.astype(np.uint32), np.ones(len(ids), bool), np.arange(0, len(ids) + 1, 2), labels, ("no", "yes")
     )
-    samples = PretrainingSamples(text, marks(size), 32, tasks=tasks, pairs=pairs)
+    samples = PretrainingSamples(text, make_marks(size), 32, tasks=tasks, pairs=pairs)
     row = samples.batch(np.arange(samples.per_epoch))
     asked = len(row.questions["entailment"][0])
     assert asked >= rows and asked == samples.per_epoch // len(samples.kinds)

@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from training_setup import text
+from fixtures.texts import make_text
 from weft.errors import DataError, UnsupportedError
 from weft.text import Tokenizer, TokenizerConfig
 from weft.text.replay import learn, replay
@@ -23,7 +23,7 @@ TEXTS = [PETER, "", " ", "aaaaaaa aaa", "naïve 🎉🎉 e\u0301 e\u0301", "\n\n
 def test_the_last_step_is_what_the_engine_gives(sentence):
     for tokenizer in (
         learn(sentence),
-        TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([text(3000)]),
+        TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([make_text(3000)]),
     ):
         found = replay(tokenizer, sentence) if _merges(tokenizer) else None
         if found is None:
@@ -62,7 +62,7 @@ def test_a_smaller_vocabulary_stops_earlier():
 
 
 def test_merges_in_the_order_of_their_ranks():
-    tokenizer = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([text(3000)])
+    tokenizer = TokenizerConfig.from_config({"kind": "bpe", "vocab_size": 400}).train([make_text(3000)])
     found = replay(tokenizer, "the cat sat quickly")
     ranks = [merge.rank for merge in found.merges]
     assert ranks == sorted(ranks) and len(set(ranks)) == len(ranks)
@@ -94,7 +94,7 @@ def test_lists_in_any_order():
 
 @pytest.mark.parametrize("kind", ["characters", "bytes", "words", "wordpiece", "unigram"])
 def test_schemes_without_merges_are_refused(kind):
-    tokenizer = TokenizerConfig.from_config(kind).train([text(3000)])
+    tokenizer = TokenizerConfig.from_config(kind).train([make_text(3000)])
     with pytest.raises(UnsupportedError, match=kind):
         replay(tokenizer, PETER)
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from training_setup import text
+from fixtures.texts import make_text
 from weft.errors import ConfigError, DataError
 from weft.text import Corpus, TokenizerConfig, demo, schemes
 from weft.text.demo import demo_text
 from weft.text.readable import readable, shown_token
 from weft.text.schemes import SCHEMES, excerpts, is_path, learn_scheme, measure, open_tokenizers, relative
 
-BOOK = text(4000)
+BOOK = make_text(4000)
 HARD = "The naïve cat 🎉 sat\non e\u0301 mat\n\n   \nZebra 日本"
 
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import weft as library
-from table_setup import crash
-from training_setup import SMALL, digest, here, text
+from fixtures.commands import TINY_GPT, run_until_crash, run_weft, set_flags
+from fixtures.runs import hash_run
+from fixtures.texts import make_text
 from weft.blocks import AttentionConfig
 from weft.training.trainer import Trainer
 
@@ -29,19 +30,30 @@ def changes(kind):
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     path = tmp_path_factory.mktemp("kinds")
-    (path / "text.txt").write_text(text(), encoding="utf-8")
-    here("train", "text.txt", "--tokenizer", "characters", "--steps", "8", "--out", "softmax", *SMALL, cwd=path)
+    (path / "text.txt").write_text(make_text(), encoding="utf-8")
+    run_weft(
+        "train",
+        "text.txt",
+        "--tokenizer",
+        "characters",
+        "--steps",
+        "8",
+        "--out",
+        "softmax",
+        *set_flags(*TINY_GPT),
+        cwd=path,
+    )
     return path
 
 
 @pytest.mark.parametrize("kind", ["local", "random-features"])
 def test_a_run_goes_on_exactly_after_it_was_stopped(desk, kind):
-    base = ["train", "text.txt", "--tokenizer", "characters", "--steps", "8", *SMALL, *changes(kind)]
+    base = ["train", "text.txt", "--tokenizer", "characters", "--steps", "8", *set_flags(*TINY_GPT), *changes(kind)]
     base += ["--threads", "1", "--set", "training.checkpoint_every=4", "--set", "training.precision=float32"]
-    here(*base, "--out", f"whole-{kind}", cwd=desk)
-    crash((Trainer, "_step", 6, True), *base, "--out", f"cut-{kind}", cwd=desk)
-    here("resume", f"cut-{kind}", cwd=desk)
-    assert digest(desk / f"cut-{kind}") == digest(desk / f"whole-{kind}")
+    run_weft(*base, "--out", f"whole-{kind}", cwd=desk)
+    run_until_crash((Trainer, "_step", 6, True), *base, "--out", f"cut-{kind}", cwd=desk)
+    run_weft("resume", f"cut-{kind}", cwd=desk)
+    assert hash_run(desk / f"cut-{kind}") == hash_run(desk / f"whole-{kind}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,7 +61,7 @@ def test_weights_move_between_kinds(desk, kind):
     """What softmax attention has learned is what the other one begins with."""
     out = "from-" + kind.replace(",", "-")
     words = ["train", "text.txt", "--from", "softmax", "--steps", "1", "--out", out, *changes(kind)]
-    told = here(*words, "--set", "training.optimizer.learning_rate=0", cwd=desk)
+    told = run_weft(*words, "--set", "training.optimizer.learning_rate=0", cwd=desk)
     assert told.returncode == 0
     old, new = (dict(library.load(desk / name).model.named_parameters()) for name in ("softmax", out))
     moved = [name for name in old if name.endswith("attention.query.weight")]
@@ -61,14 +73,18 @@ def test_weights_move_between_kinds(desk, kind):
 
 
 def test_weights_come_back_to_softmax_from_a_kind_with_parameters_of_its_own(desk):
-    here("train", "text.txt", "--from", "softmax", "--steps", "1", "--out", "rf", *changes("random-features"), cwd=desk)
-    here("train", "text.txt", "--from", "rf", "--steps", "1", "--out", "back", *changes("softmax"), cwd=desk)
+    run_weft(
+        "train", "text.txt", "--from", "softmax", "--steps", "1", "--out", "rf", *changes("random-features"), cwd=desk
+    )
+    run_weft("train", "text.txt", "--from", "rf", "--steps", "1", "--out", "back", *changes("softmax"), cwd=desk)
     names = [name for name, _ in library.load(desk / "back").model.named_parameters()]
     assert not any("core" in name for name in names)
 
 
 def test_a_kind_that_looks_ahead_is_refused_before_anything_is_done(desk):
-    told = here("train", "text.txt", "--out", "no", *SMALL, *changes("hierarchy"), cwd=desk, check=False)
+    told = run_weft(
+        "train", "text.txt", "--out", "no", *set_flags(*TINY_GPT), *changes("hierarchy"), cwd=desk, check=False
+    )
     assert told.returncode == 2 and "in a model that writes" in told.stderr and not (desk / "no").exists()
 
 
@@ -76,8 +92,8 @@ def test_a_kind_that_looks_ahead_is_refused_before_anything_is_done(desk):
 def test_a_run_writes_what_its_model_finds_likeliest(desk, kind):
     """From the command, with the kind's own cache: the same tokens as reading everything again for each."""
     out = f"write-{kind}"
-    here("train", "text.txt", "--from", "softmax", "--steps", "1", "--out", out, *changes(kind), cwd=desk)
-    told = here("generate", out, "the cat", "--max-tokens", "8", "--temperature", "0", "--json", cwd=desk)
+    run_weft("train", "text.txt", "--from", "softmax", "--steps", "1", "--out", out, *changes(kind), cwd=desk)
+    told = run_weft("generate", out, "the cat", "--max-tokens", "8", "--temperature", "0", "--json", cwd=desk)
     run = library.load(desk / out)
     end, ids = run.tokenizer.end, run.tokenizer.encode("the cat").tolist()
     begin = len(ids)
@@ -90,6 +106,8 @@ def test_a_run_writes_what_its_model_finds_likeliest(desk, kind):
 @pytest.mark.parametrize("window", [16, 3])
 def test_a_pattern_that_sees_everything_is_called_what_it_is(desk, window):
     words = ["--set", "model.attention.kind=local", "--set", f"model.attention.window={window}", "--dry-run", "--json"]
-    told = here("train", "text.txt", "--tokenizer", "characters", "--steps", "1", *SMALL, *words, cwd=desk).stdout
+    told = run_weft(
+        "train", "text.txt", "--tokenizer", "characters", "--steps", "1", *set_flags(*TINY_GPT), *words, cwd=desk
+    ).stdout
     warned = [event["text"] for line in told.splitlines() if (event := json.loads(line))["event"] == "warning"]
     assert any("sees all of the 16 tokens" in text for text in warned) == (window == 16)

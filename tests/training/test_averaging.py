@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from training_setup import trainer
+from training.tiny_trainer import make_trainer
 from weft.errors import DataError
 from weft.training.averaging import Averaging
 from weft.training.schedule import Schedule
@@ -134,7 +134,7 @@ def test_damaged_tensors_are_refused(harm):
 def judged(path, scores, **changes):
     """A tiny run whose evaluations find these (bleu, loss) and note the weights they saw and those after the step."""
     seen, own = [], []
-    made = trainer(path, evaluate_every=5, checkpoint_every=0, **changes)
+    made = make_trainer(path, evaluate_every=5, checkpoint_every=0, **changes)
 
     def evaluate():
         bleu, loss = scores[len(seen)]

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from table_setup import GOOD, crash, metrics, sets, write_numbers, write_pairs, write_reviews, write_several
-from training_setup import digest, done, here
+from fixtures.commands import read_last_event, run_until_crash, run_weft, set_flags
+from fixtures.runs import hash_run, read_metrics
+from fixtures.tables import write_multilabel_table, write_regression_table, write_reviews, write_text_pairs
+from fixtures.texts import GOOD
 from weft.tasks import load
 from weft.training.trainer import Trainer
 
@@ -17,7 +19,7 @@ QUICK = (
 
 def words(data, out, steps=60, *more):
     base = ["train", "classify", data, "--model", "bag-of-words", "--out", str(out), "--threads", "1"]
-    return [*base, "--steps", str(steps), *sets(*QUICK), *more]
+    return [*base, "--steps", str(steps), *set_flags(*QUICK), *more]
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +27,22 @@ def desk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bags")
     write_reviews(folder / "reviews.csv", 120)
     write_reviews(folder / "test.csv", 30, seed=7)
-    write_pairs(folder / "pairs.csv", 96)
-    write_several(folder / "several.csv")
-    write_numbers(folder / "numbers.csv", 120)
-    result = here(*words("reviews.csv", "run", 60, "--test", "test.csv", "--json"), cwd=folder)
-    (folder / "told.json").write_text(json.dumps(done(result)))
+    write_text_pairs(folder / "pairs.csv", 96)
+    write_multilabel_table(folder / "several.csv")
+    write_regression_table(folder / "numbers.csv", 120)
+    result = run_weft(*words("reviews.csv", "run", 60, "--test", "test.csv", "--json"), cwd=folder)
+    (folder / "told.json").write_text(json.dumps(read_last_event(result)))
     return folder
 
 
 def test_texts_are_told_apart(desk):
     told = json.loads((desk / "told.json").read_text())
     assert told["accuracy"] > 0.9 and told["measured_on"] == "test"
-    assert metrics(desk / "run")[0]["loss"] == pytest.approx(0.6931, abs=1e-3)
-    found = json.loads(here("evaluate", "run", "test.csv", "--json", cwd=desk).stdout)
+    assert read_metrics(desk / "run")[0]["loss"] == pytest.approx(0.6931, abs=1e-3)
+    found = json.loads(run_weft("evaluate", "run", "test.csv", "--json", cwd=desk).stdout)
     assert found["accuracy"] == told["accuracy"]
     assert json.loads((desk / "run" / "calibration.json").read_text())["temperature"] > 0
-    said = here("classify", "run", "a lovely great film", cwd=desk).stdout
+    said = run_weft("classify", "run", "a lovely great film", cwd=desk).stdout
     assert said.split()[0] in ("neg", "pos") and "%" in said
 
 
@@ -54,16 +56,16 @@ def test_shuffled_words_are_the_same_text(desk):
 
 
 def test_a_crash_changes_nothing(desk):
-    every = sets("training.evaluate_every=5", "training.checkpoint_every=4", "model.dropout=0.3")
-    here(*words("reviews.csv", "alone", 26, *every), cwd=desk)
-    crash((Trainer, "_step", 10, True), *words("reviews.csv", "cut", 26, *every), cwd=desk)
-    here("resume", "cut", cwd=desk)
-    assert digest(desk / "cut") == digest(desk / "alone")
+    every = set_flags("training.evaluate_every=5", "training.checkpoint_every=4", "model.dropout=0.3")
+    run_weft(*words("reviews.csv", "alone", 26, *every), cwd=desk)
+    run_until_crash((Trainer, "_step", 10, True), *words("reviews.csv", "cut", 26, *every), cwd=desk)
+    run_weft("resume", "cut", cwd=desk)
+    assert hash_run(desk / "cut") == hash_run(desk / "alone")
 
 
 def test_pairs(desk):
-    result = here(*words("pairs.csv", "pairs", 60, "--json"), cwd=desk)
-    assert done(result)["accuracy"] > 0.9
+    result = run_weft(*words("pairs.csv", "pairs", 60, "--json"), cwd=desk)
+    assert read_last_event(result)["accuracy"] > 0.9
     run = load(desk / "pairs")
     assert run.model_config.pairs and run.model_config.features == 3 * run.tokenizer.vocab_size
     good, bad = ("the film was lovely", "a story of great warm"), ("the film was lovely", "a story of grim cold")
@@ -72,26 +74,26 @@ def test_pairs(desk):
 
 
 def test_several_labels(desk):
-    here(*words("several.csv", "several", 80), cwd=desk)
+    run_weft(*words("several.csv", "several", 80), cwd=desk)
     answers = load(desk / "several").classify(["the fine warm frost snow", "a lovely great fine warm"])
     assert [sorted(answer.label) for answer in answers] == [["cold", "good"], ["good"]]
 
 
 def test_numbers(desk):
-    assert done(here(*words("numbers.csv", "numbers", 150, "--json"), cwd=desk))["spearman"] > 0.6
+    assert read_last_event(run_weft(*words("numbers.csv", "numbers", 150, "--json"), cwd=desk))["spearman"] > 0.6
     good, bad = (answer.label for answer in load(desk / "numbers").classify(["a lovely warm film", "a grim cold film"]))
     assert 320 < good < 480 and 20 < bad < 180
 
 
 def test_what_it_says_and_refuses(desk):
-    said = here(*words("reviews.csv", "none", 3, "--dry-run"), cwd=desk).stderr
+    said = run_weft(*words("reviews.csv", "none", 3, "--dry-run"), cwd=desk).stderr
     assert "Model: bag-of-words, 0.00 M parameters" in said and "layers" not in said
-    result = here("train", "classify", "reviews.csv", "--model", "bag-of-word", cwd=desk, check=False)
+    result = run_weft("train", "classify", "reviews.csv", "--model", "bag-of-word", cwd=desk, check=False)
     assert result.returncode == 2 and "did you mean 'bag-of-words'" in result.stderr
     for verb, more in (("generate", "Once"), ("embed", "a text"), ("fill", "a [MASK]"), ("translate", "x")):
-        result = here(verb, "run", more, cwd=desk, check=False)
+        result = run_weft(verb, "run", more, cwd=desk, check=False)
         assert result.returncode == 1 and 1 <= len(result.stderr.splitlines()) <= 3, result.stderr
-    result = here("export", "run", "out", cwd=desk, check=False)
+    result = run_weft("export", "run", "out", cwd=desk, check=False)
     assert result.returncode == 1 and "Traceback" not in result.stderr
 
 
@@ -99,7 +101,7 @@ def test_it_begins_from_another_run(desk):
     """With the same labels its weights are gone on with; a word that the second table never has is still known."""
     rows = (desk / "test.csv").read_text().splitlines()
     (desk / "few.csv").write_text("\n".join(row for row in rows if not any(word in row for word in GOOD[:1])) + "\n")
-    here("train", "classify", "few.csv", "--from", "run", "--steps", "2", "--out", "second", cwd=desk)
+    run_weft("train", "classify", "few.csv", "--from", "run", "--steps", "2", "--out", "second", cwd=desk)
     run = load(desk / "second")
     assert run.model_config.kind == "bag-of-words"
     assert run.classify("fine").label == "pos"

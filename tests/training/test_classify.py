@@ -4,9 +4,6 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +11,20 @@ import pytest
 import torch
 
 import weft as package
-from table_setup import (
-    EVERY,
-    SIZES,
-    classify_words,
-    crash,
-    metrics,
-    reviews,
-    sets,
-    told,
-    write_numbers,
-    write_reviews,
-    write_table,
+from fixtures.commands import (
+    SAVE_OFTEN,
+    TINY_READER,
+    classifier_command,
+    read_error_lines,
+    read_last_event,
+    run_until_crash,
+    run_weft,
+    run_weft_process,
+    set_flags,
 )
-from training_setup import digest, done, here, weft
+from fixtures.runs import hash_run, read_metrics
+from fixtures.tables import make_reviews, write_regression_table, write_reviews, write_table
+from training.processes import run_until_killed
 from weft.checkpoints import checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.models import BERTConfig, TextRow
@@ -37,12 +34,10 @@ from weft.tasks.classify.classifier import Classifier
 from weft.tasks.classify.tables import TableConfig, read_tables
 from weft.training.trainer import Trainer
 
-KILL_AT = str(Path(__file__).with_name("kill_at.py"))
-
 
 def plan_of(cwd, data, *more):
     """What would be done."""
-    result = here(*classify_words(data, "none", 3, "--dry-run", "--json", *more), cwd=cwd)
+    result = run_weft(*classifier_command(data, "none", 3, "--dry-run", "--json", *more), cwd=cwd)
     return json.loads(result.stdout.splitlines()[-1])
 
 
@@ -71,15 +66,15 @@ def learned_logits(run, texts):
 
 @pytest.mark.parametrize("kind", ["single", "pairs"])
 def test_what_is_easily_told_apart_is_learned(desk, kind):
-    last = metrics(desk.run(kind))[-1]
+    last = read_metrics(desk.run(kind))[-1]
     assert last["accuracy"] == 1.0 and last["macro_f1"] == 1.0
     assert last["validation_loss"] < 0.1
-    assert abs(metrics(desk.run(kind))[0]["loss"] - np.log(2)) < 0.05
+    assert abs(read_metrics(desk.run(kind))[0]["loss"] - np.log(2)) < 0.05
 
 
 def test_several_labels_are_learned(desk):
     run = desk.run("several")
-    assert max(line.get("exact_match", 0) for line in metrics(run)) > 0.8
+    assert max(line.get("exact_match", 0) for line in read_metrics(run)) > 0.8
     config = config_of(run)
     assert config["data"]["kind"] == "several" and config["data"]["separator"] == "|"
     assert config["model"]["head"]["several"] and config["model"]["head"]["labels"] == ["cold", "good"]
@@ -93,14 +88,14 @@ def test_several_labels_are_learned(desk):
 def test_negative_control_shuffled_labels_stay_near_chance(tmp_path):
     rng = random.Random(5)
     for name, seed in (("train.csv", 0), ("dev.csv", 7)):
-        rows = reviews(96, seed)
+        rows = make_reviews(96, seed)
         labels = [label for _, label in rows]
         rng.shuffle(labels)
         write_table(
             tmp_path / name, ("text", "label"), [(t, label) for (t, _), label in zip(rows, labels, strict=True)]
         )
-    words = classify_words("train.csv", "run", 20, "--validation", "dev.csv", "--json")
-    assert 0.3 < done(here(*words, cwd=tmp_path))["accuracy"] < 0.7
+    words = classifier_command("train.csv", "run", 20, "--validation", "dev.csv", "--json")
+    assert 0.3 < read_last_event(run_weft(*words, cwd=tmp_path))["accuracy"] < 0.7
 
 
 def test_the_run_directory_says_what_was_learned(desk):
@@ -111,7 +106,7 @@ def test_the_run_directory_says_what_was_learned(desk):
     assert (data["text"], data["label"], data["pair"], data["kind"]) == ("text", "label", None, "single")
     assert data["rows"] == 86 and data["length"] == 24
     assert 0 < temperature_of(run) < 21
-    lines = metrics(run)
+    lines = read_metrics(run)
     assert set(lines[0]) == {"step", "tokens", "loss", "learning_rate", "gradient_norm"}
     assert set(lines[9]) - set(lines[0]) == {"validation_loss", "accuracy", "macro_f1"}
     assert (run / "report.html").exists() and "weft resume" in (run / "README.md").read_text()
@@ -128,7 +123,7 @@ def test_numbers_come_out_as_they_are_in_the_table(desk):
     assert abs(data["mean"] - np.mean(truth)) < 10 and abs(data["deviation"] - np.std(truth)) < 10
     good, bad = (answer.label for answer in package.load(run).classify(["a lovely warm film", "a grim cold film"]))
     assert 340 < good < 460 and 40 < bad < 160
-    last = metrics(run)[-1]
+    last = read_metrics(run)[-1]
     assert last["pearson"] > 0.99 and last["validation_loss"] < 0.05
     assert last["mean_squared_error"] == pytest.approx(last["validation_loss"] * data["deviation"] ** 2)
 
@@ -143,10 +138,10 @@ def test_the_model_of_a_run_is_mean_plus_deviation_times_what_was_learned(desk):
 
 def test_a_number_learned_before_begins_with_a_fresh_head(desk, tmp_path):
     """The old one speaks in the units of another table, and would be hundreds of deviations away."""
-    write_numbers(tmp_path / "other.csv", 40, seed=8)
+    write_regression_table(tmp_path / "other.csv", 40, seed=8)
     words = ["train", "classify", "other.csv", "--from", str(desk.run("number")), "--out", "run", "--threads", "1"]
-    here(*words, "--steps", "2", *sets("training.evaluate_every=1", "training.batch=8"), cwd=tmp_path)
-    assert all(0 <= line["validation_loss"] < 3 for line in metrics(tmp_path / "run"))
+    run_weft(*words, "--steps", "2", *set_flags("training.evaluate_every=1", "training.batch=8"), cwd=tmp_path)
+    assert all(0 <= line["validation_loss"] < 3 for line in read_metrics(tmp_path / "run"))
     start = read_tensors(tmp_path / "run" / "checkpoints" / "step-0" / "model.safetensors")
     before = read_tensors(desk.run("number") / "model.safetensors")
     assert torch.equal(start["tokens.weight"], before["tokens.weight"])
@@ -160,8 +155,8 @@ def test_the_form_of_the_table_changes_nothing(tmp_path):
     found = {}
     for form in ("csv", "tsv", "jsonl"):
         write_reviews(tmp_path / f"table.{form}", 40)
-        here(*classify_words(f"table.{form}", form, 3), cwd=tmp_path)
-        found[form] = digest(tmp_path / form)["model.safetensors"], config_of(tmp_path / form)["data"]["fingerprint"]
+        run_weft(*classifier_command(f"table.{form}", form, 3), cwd=tmp_path)
+        found[form] = hash_run(tmp_path / form)["model.safetensors"], config_of(tmp_path / form)["data"]["fingerprint"]
     assert found["csv"] == found["tsv"] == found["jsonl"]
 
 
@@ -177,8 +172,8 @@ def test_several_tables_are_read_as_one(tmp_path):
 def test_validation_and_test_tables(tmp_path):
     for name, count, seed in (("train.csv", 40, 0), ("dev.csv", 12, 5), ("test.csv", 20, 6)):
         write_reviews(tmp_path / name, count, seed)
-    words = classify_words("train.csv", "run", 4, "--validation", "dev.csv", "--test", "test.csv", "--json")
-    events = [json.loads(line) for line in here(*words, cwd=tmp_path).stdout.splitlines()]
+    words = classifier_command("train.csv", "run", 4, "--validation", "dev.csv", "--test", "test.csv", "--json")
+    events = [json.loads(line) for line in run_weft(*words, cwd=tmp_path).stdout.splitlines()]
     plan = next(event for event in events if event["event"] == "plan")
     assert (plan["examples"], plan["validation_examples"], plan["test_examples"]) == (40, 12, 20)
     last = events[-1]
@@ -190,11 +185,11 @@ def test_validation_and_test_tables(tmp_path):
     assert with_own["measured_on"] == "test" and with_own["examples"] == 20
     assert with_own["loss"] == pytest.approx(last["test_loss"], abs=1e-6)
     assert with_own["calibration_error"] == pytest.approx(last["calibration_error"], abs=1e-6)
-    flipped = [(t, {"pos": "neg", "neg": "pos"}[label]) for t, label in reviews(20, 6)]
+    flipped = [(t, {"pos": "neg", "neg": "pos"}[label]) for t, label in make_reviews(20, 6)]
     write_table(tmp_path / "test.csv", ("text", "label"), flipped)
     words[words.index("--out") + 1] = "again"
-    here(*words, cwd=tmp_path)  # the test never chooses weights
-    assert digest(tmp_path / "again")["model.safetensors"] == digest(tmp_path / "run")["model.safetensors"]
+    run_weft(*words, cwd=tmp_path)  # the test never chooses weights
+    assert hash_run(tmp_path / "again")["model.safetensors"] == hash_run(tmp_path / "run")["model.safetensors"]
 
 
 def _in(folder, work):
@@ -207,9 +202,9 @@ def _in(folder, work):
 
 
 def test_columns_can_be_named(tmp_path):
-    rows = [(n, t, "x", label, label.upper()) for n, (t, label) in enumerate(reviews(40))]
+    rows = [(n, t, "x", label, label.upper()) for n, (t, label) in enumerate(make_reviews(40))]
     write_table(tmp_path / "t.csv", ("id", "body", "note", "label", "truth"), rows)
-    here(*classify_words("t.csv", "run", 2, "--text", "body", "--label", "truth"), cwd=tmp_path)
+    run_weft(*classifier_command("t.csv", "run", 2, "--text", "body", "--label", "truth"), cwd=tmp_path)
     config = config_of(tmp_path / "run")
     assert (config["data"]["text"], config["data"]["label"]) == ("body", "truth")
     assert config["model"]["head"]["labels"] == ["NEG", "POS"]
@@ -218,14 +213,14 @@ def test_columns_can_be_named(tmp_path):
 
 
 def test_rare_classes_weigh_more_where_it_matters(tmp_path):
-    rows = reviews(88)
+    rows = make_reviews(88)
     few = [row for row in rows if row[1] == "neg"] + [row for row in rows if row[1] == "pos"][:4]
     write_table(tmp_path / "few.csv", ("text", "label"), few)
     write_table(tmp_path / "even.csv", ("text", "label"), rows)
     assert plan_of(tmp_path, "few.csv")["weighted"]
     assert not plan_of(tmp_path, "even.csv")["weighted"]
-    assert not plan_of(tmp_path, "few.csv", *sets("objective.weights=none"))["weighted"]
-    assert plan_of(tmp_path, "even.csv", *sets("objective.weights=balanced"))["weighted"]
+    assert not plan_of(tmp_path, "few.csv", *set_flags("objective.weights=none"))["weighted"]
+    assert plan_of(tmp_path, "even.csv", *set_flags("objective.weights=balanced"))["weighted"]
     from weft.tasks.classify.task import ClassifyRunConfig, Labelled
 
     tables = read_tables(TableConfig(train=(str(tmp_path / "few.csv"),)))
@@ -241,14 +236,14 @@ def test_rare_classes_weigh_more_where_it_matters(tmp_path):
 
 
 def _any_run(folder):
-    here(*classify_words("even.csv", "any", 1), cwd=folder)
+    run_weft(*classifier_command("even.csv", "any", 1), cwd=folder)
     return folder / "any"
 
 
 def test_the_held_out_part_has_every_class_and_no_text_twice(tmp_path):
-    rows = reviews(60)
+    rows = make_reviews(60)
     rows += [(f"  {t.upper()} ", label) for t, label in rows[:40]]  # the same texts, written otherwise
-    rows += [(t, "rare") for t, _ in reviews(4, seed=9)]
+    rows += [(t, "rare") for t, _ in make_reviews(4, seed=9)]
     write_table(tmp_path / "t.csv", ("text", "label"), rows)
     tables = read_tables(TableConfig(train=(str(tmp_path / "t.csv"),), held_out=0.2))
     known, judged = set(tables.train.keys()), set(tables.validation.keys())
@@ -264,9 +259,9 @@ def test_the_held_out_part_has_every_class_and_no_text_twice(tmp_path):
 def test_leaks_into_the_test_are_told(tmp_path):
     write_reviews(tmp_path / "train.csv", 40)
     write_reviews(tmp_path / "dev.csv", 10, seed=5)
-    write_table(tmp_path / "test.csv", ("text", "label"), [*reviews(40)[:10], *reviews(10, seed=4)])
+    write_table(tmp_path / "test.csv", ("text", "label"), [*make_reviews(40)[:10], *make_reviews(10, seed=4)])
     parts = ["--validation", "dev.csv", "--test", "test.csv"]
-    result = here(*classify_words("train.csv", "none", 1, *parts, "--dry-run"), cwd=tmp_path)
+    result = run_weft(*classifier_command("train.csv", "none", 1, *parts, "--dry-run"), cwd=tmp_path)
     assert "of dev.csv also" not in result.stderr
     assert "50.0% of test.csv also stand in train.csv" in " ".join(result.stderr.split())
 
@@ -276,9 +271,9 @@ def test_a_dry_run_writes_nothing(tmp_path):
     plan = plan_of(tmp_path, "t.csv")
     assert plan["parameters"] > 0 and plan["memory"] > 0 and plan["steps"] == 3
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
-    by_epochs = classify_words("t.csv", "none", 3, "--dry-run", "--json", "--epochs", "4")
+    by_epochs = classifier_command("t.csv", "none", 3, "--dry-run", "--json", "--epochs", "4")
     at = by_epochs.index("--steps")
-    plan = json.loads(here(*by_epochs[:at], *by_epochs[at + 2 :], cwd=tmp_path).stdout.splitlines()[-1])
+    plan = json.loads(run_weft(*by_epochs[:at], *by_epochs[at + 2 :], cwd=tmp_path).stdout.splitlines()[-1])
     assert plan["steps"] == 9 and plan["epochs"] == 4  # 36 rows in batches of 16
 
 
@@ -292,20 +287,20 @@ def test_long_texts_are_cut_told_and_judged_as_they_were_learned(tmp_path, monke
     """The number of tokens that are read is recorded: what a later default would be does not matter."""
     write_reviews(tmp_path / "t.csv", 40)
     monkeypatch.setattr("weft.tasks.classify.task.Classify.longest", 5)
-    result = here(*classify_words("t.csv", "run", 12, "--json"), cwd=tmp_path)
+    result = run_weft(*classifier_command("t.csv", "run", 12, "--json"), cwd=tmp_path)
     assert "have more than 5 tokens and are cut" in " ".join(result.stderr.split())
     assert config_of(tmp_path / "run")["data"]["length"] == 5
     monkeypatch.undo()
     run = package.load(tmp_path / "run")
     assert Classifier(run).length == 5
-    assert _in(tmp_path, run.evaluate)["loss"] == pytest.approx(done(result)["validation_loss"], abs=1e-6)
+    assert _in(tmp_path, run.evaluate)["loss"] == pytest.approx(read_last_event(result)["validation_loss"], abs=1e-6)
     assert run.classify("the film of it fine") == run.classify("the film of it dull")  # it reads three words
 
 
 # -- from another model -----------------------------------------------------------------------
 
 SAVING = ["training.checkpoint_every=2", "training.keep=9", "training.evaluate_every=3"]
-FURTHER = ["--threads", "1", *sets("training.batch=8", *SAVING)]
+FURTHER = ["--threads", "1", *set_flags("training.batch=8", *SAVING)]
 
 
 def from_fill(desk, out, *more):
@@ -314,7 +309,7 @@ def from_fill(desk, out, *more):
 
 
 def test_it_begins_with_the_trunk_of_a_run_that_fills(desk, tmp_path):
-    here(*from_fill(desk, tmp_path / "run"), cwd=desk.path)
+    run_weft(*from_fill(desk, tmp_path / "run"), cwd=desk.path)
     before = read_tensors(desk.run("masked") / "model.safetensors")
     start, later = (
         read_tensors(tmp_path / "run" / "checkpoints" / step / "model.safetensors") for step in ("step-0", "step-2")
@@ -336,7 +331,7 @@ def test_it_begins_with_the_trunk_of_a_run_that_fills(desk, tmp_path):
 def test_frozen_parts_keep_their_weights(desk, tmp_path, what, kept):
     words = [*from_fill(desk, tmp_path / "run", "--freeze", what)]
     words[2] = str(desk.path / "pairs.csv")  # with both segments
-    here(*words, cwd=desk.path)
+    run_weft(*words, cwd=desk.path)
     before, after = (read_tensors(path / "model.safetensors") for path in (desk.run("masked"), tmp_path / "run"))
     shared = set(before) & set(after)
     same = {name for name in shared if torch.equal(before[name], after[name])}
@@ -354,24 +349,24 @@ def test_frozen_parts_keep_their_weights(desk, tmp_path, what, kept):
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(desk, tmp_path, words, code, said):
-    result = here(*from_fill(desk, tmp_path / "run", *words), cwd=desk.path, check=False)
+    result = run_weft(*from_fill(desk, tmp_path / "run", *words), cwd=desk.path, check=False)
     assert result.returncode == code and said in result.stderr
-    assert len(told(result)) <= 3 and not (tmp_path / "run").exists()
+    assert len(read_error_lines(result)) <= 3 and not (tmp_path / "run").exists()
 
 
 def test_other_classes_begin_with_another_head(desk, tmp_path):
     """The same number of classes with other names: their scores mean something else."""
-    rows = [(t, {"pos": "yes", "neg": "no"}[label]) for t, label in reviews(40)]
+    rows = [(t, {"pos": "yes", "neg": "no"}[label]) for t, label in make_reviews(40)]
     write_table(tmp_path / "t.csv", ("text", "label"), rows)
     words = ["train", "classify", "t.csv", "--from", str(desk.run("single")), "--out", "run", "--steps", "1", *FURTHER]
-    here(*words, cwd=tmp_path)
+    run_weft(*words, cwd=tmp_path)
     start = read_tensors(tmp_path / "run" / "checkpoints" / "step-0" / "model.safetensors")
     before = read_tensors(desk.run("single") / "model.safetensors")
     assert not torch.equal(start["classes.1.weight"], before["classes.1.weight"])
     assert torch.equal(start["tokens.weight"], before["tokens.weight"])
     write_reviews(tmp_path / "same.csv", 40)  # a negative control: for the same classes it stays
     words[2], words[6] = "same.csv", "again"
-    here(*words, cwd=tmp_path)
+    run_weft(*words, cwd=tmp_path)
     start = read_tensors(tmp_path / "again" / "checkpoints" / "step-0" / "model.safetensors")
     assert torch.allclose(start["classes.1.weight"] * temperature_of(desk.run("single")), before["classes.1.weight"])
 
@@ -383,12 +378,12 @@ STEPS = 26
 
 def words_for(out):
     parts = ["--validation", "dev.csv", "--test", "test.csv"]
-    return classify_words("train.csv", str(out), STEPS, *parts, "--threads", "1", *sets(*EVERY))
+    return classifier_command("train.csv", str(out), STEPS, *parts, "--threads", "1", *set_flags(*SAVE_OFTEN))
 
 
 def everything(run):
     """All that an interrupted run must have in common with one that was left alone."""
-    return digest(run) | {name: (run / name).read_text() for name in ("calibration.json", "test.json")}
+    return hash_run(run) | {name: (run / name).read_text() for name in ("calibration.json", "test.json")}
 
 
 @pytest.fixture(scope="module")
@@ -397,18 +392,18 @@ def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("resume")
     write_reviews(folder / "train.csv", 36)
     write_reviews(folder / "test.csv", 10, seed=6)
-    rows = reviews(30, seed=5)
+    rows = make_reviews(30, seed=5)
     rows[::5] = [(text, "pos" if label == "neg" else "neg") for text, label in rows[::5]]  # nobody gets these right
     write_table(folder / "dev.csv", ("text", "label"), rows)
-    here(*words_for("alone"), cwd=folder)
+    run_weft(*words_for("alone"), cwd=folder)
     return folder
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(undisturbed):
-    here(*words_for("twin"), cwd=undisturbed)
+    run_weft(*words_for("twin"), cwd=undisturbed)
     assert everything(undisturbed / "twin") == everything(undisturbed / "alone")
-    here(*words_for("other"), "--seed", "1", cwd=undisturbed)
-    assert digest(undisturbed / "other")["model.safetensors"] != digest(undisturbed / "alone")["model.safetensors"]
+    run_weft(*words_for("other"), "--seed", "1", cwd=undisturbed)
+    assert hash_run(undisturbed / "other")["model.safetensors"] != hash_run(undisturbed / "alone")["model.safetensors"]
 
 
 POINTS = {
@@ -424,28 +419,27 @@ POINTS = {
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_changes_nothing(undisturbed, point):
     out = undisturbed / point.replace(" ", "-").replace(",", "")
-    crash(POINTS[point], *words_for(out), cwd=undisturbed)
+    run_until_crash(POINTS[point], *words_for(out), cwd=undisturbed)
     assert not (out / "test.json").exists()
-    here("resume", str(out), cwd=undisturbed)
+    run_weft("resume", str(out), cwd=undisturbed)
     assert everything(out) == everything(undisturbed / "alone")
-    assert [line["step"] for line in metrics(out)] == list(range(1, STEPS + 1))
+    assert [line["step"] for line in read_metrics(out)] == list(range(1, STEPS + 1))
 
 
 def test_negative_control_another_order_gives_other_bytes(undisturbed, monkeypatch):
     """A resume that reads the table from its beginning again is noticed."""
-    crash((Trainer, "_step", 9, True), *words_for("shifted"), cwd=undisturbed)
+    run_until_crash((Trainer, "_step", 9, True), *words_for("shifted"), cwd=undisturbed)
     monkeypatch.setattr("weft.tasks.encoder_task.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
-    here("resume", "shifted", cwd=undisturbed)
+    run_weft("resume", "shifted", cwd=undisturbed)
     assert everything(undisturbed / "shifted") != everything(undisturbed / "alone")
 
 
 def test_kill_9_in_an_evaluation(undisturbed):
-    command = [sys.executable, KILL_AT, "judge", "2", *words_for("killed")]
-    env = os.environ | {"OMP_NUM_THREADS": "1"}
-    result = subprocess.run(command, cwd=undisturbed, env=env, capture_output=True, check=False)
-    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
-    weft("resume", "killed", cwd=undisturbed)
-    weft(*words_for("apart"), cwd=undisturbed)  # in a process of its own too: others may have changed how ours rounds
+    run_until_killed("judge", 2, *words_for("killed"), cwd=undisturbed)
+    run_weft_process("resume", "killed", cwd=undisturbed)
+    run_weft_process(
+        *words_for("apart"), cwd=undisturbed
+    )  # in a process of its own too: others may have changed how ours rounds
     assert everything(undisturbed / "killed") == everything(undisturbed / "apart")
 
 
@@ -466,25 +460,25 @@ def copied(undisturbed, folder):
 def test_a_changed_table_is_refused(undisturbed, tmp_path, name, said):
     copied(undisturbed, tmp_path)
     with (tmp_path / name).open("a") as file:
-        file.writelines(f"{t},{label}\n" for t, label in reviews(10, seed=11))
-    result = here("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
+        file.writelines(f"{t},{label}\n" for t, label in make_reviews(10, seed=11))
+    result = run_weft("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
     assert result.returncode == 1 and said in result.stderr
-    assert len(told(result)) <= 3
+    assert len(read_error_lines(result)) <= 3
 
 
 def test_one_changed_label_is_noticed(undisturbed, tmp_path):
     copied(undisturbed, tmp_path)
     train = tmp_path / "train.csv"
     train.write_text(train.read_text().replace(",pos\n", ",neg\n", 1))
-    result = here("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
+    result = run_weft("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
     assert result.returncode == 1 and "have changed" in result.stderr
 
 
 def test_a_finished_run_can_be_trained_further(undisturbed, tmp_path):
     copied(undisturbed, tmp_path)
-    event = done(here("resume", "run", "--epochs", "2", "--json", cwd=tmp_path))
+    event = read_last_event(run_weft("resume", "run", "--epochs", "2", "--json", cwd=tmp_path))
     assert event["steps"] == STEPS + 4  # 2 · 36 / 16, rounded
-    assert [line["step"] for line in metrics(tmp_path / "run")] == list(range(1, STEPS + 5))
+    assert [line["step"] for line in read_metrics(tmp_path / "run")] == list(range(1, STEPS + 5))
 
 
 # -- probabilities ----------------------------------------------------------------------------
@@ -519,7 +513,9 @@ def test_the_temperature_is_the_best_for_what_was_held_out(undisturbed):
     truth = torch.tensor([("neg", "pos").index(label) for label in validation.labels])
     losses = [float(torch.nn.functional.cross_entropy(logits / (fitted * by), truth)) for by in (1, 0.8, 1.25)]
     assert losses[0] < min(losses[1:])
-    assert losses[0] == pytest.approx(min(line.get("validation_loss", 9) for line in metrics(undisturbed / "alone")))
+    assert losses[0] == pytest.approx(
+        min(line.get("validation_loss", 9) for line in read_metrics(undisturbed / "alone"))
+    )
 
 
 @pytest.mark.parametrize("value", ["warm", 0, -1, 1e9, None, [1], True])
@@ -534,8 +530,8 @@ def test_a_temperature_that_is_none_is_refused(undisturbed, tmp_path, value):
 
 def test_python_trains_on_tuples(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
-    changes = dict(change.split("=") for change in SIZES) | {"training.evaluate_every": 10}
-    run = package.train(reviews(60), task="classify", steps=30, threads=1, out=str(tmp_path / "run"), set=changes)
+    changes = dict(change.split("=") for change in TINY_READER) | {"training.evaluate_every": 10}
+    run = package.train(make_reviews(60), task="classify", steps=30, threads=1, out=str(tmp_path / "run"), set=changes)
     assert run.task == "classify" and run.evaluate()["accuracy"] == 1.0
     assert [answer.label for answer in run.classify(["a lovely warm film", "a grim cold film"])] == ["pos", "neg"]
     assert run.classify("a lovely warm film") == run.classify(["a lovely warm film"])[0]

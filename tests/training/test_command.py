@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from training_setup import digest, done, here, text, train_words, weft
+from fixtures.commands import generator_command, read_last_event, run_weft, run_weft_process
+from fixtures.runs import hash_run
+from fixtures.texts import make_text
+from training.processes import run_until_killed
 from weft.errors import WeftError
 from weft.tasks import load
 from weft.text import TokenizerConfig
 
-KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 STEPS = 40
 EVERY = ["--set", "training.evaluate_every=9", "--set", "training.checkpoint_every=6"]
 
@@ -25,7 +27,7 @@ EVERY = ["--set", "training.evaluate_every=9", "--set", "training.checkpoint_eve
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
-    (folder / "book.txt").write_text(text(1500))
+    (folder / "book.txt").write_text(make_text(1500))
     (folder / "empty.txt").write_text("")
     (folder / "short.txt").write_text("Too short.")
     (folder / "bytes.txt").write_bytes(b"caf\xe9 au lait " * 50)
@@ -35,16 +37,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(folder):
-    result = here(*train_words("book.txt", "alone", STEPS, *EVERY, "--json"), cwd=folder)
-    return folder / "alone", done(result)
-
-
-def killed(folder, point, count, *words):
-    env = os.environ | {"OMP_NUM_THREADS": "1"}
-    result = subprocess.run(
-        [sys.executable, KILL_AT, point, str(count), *words], cwd=folder, env=env, capture_output=True, check=False
-    )
-    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
+    result = run_weft(*generator_command("book.txt", "alone", STEPS, *EVERY, "--json"), cwd=folder)
+    return folder / "alone", read_last_event(result)
 
 
 def test_the_run_directory_says_everything(undisturbed):
@@ -92,25 +86,25 @@ def test_the_loss_falls_from_about_ln_of_the_vocabulary(undisturbed):
 )
 def test_kill_9_at_chosen_instants(folder, undisturbed, point, count):
     out = f"killed-{point}-{count}"
-    killed(folder, point, count, *train_words("book.txt", out, STEPS, *EVERY))
-    here("resume", out, cwd=folder)
-    assert digest(folder / out) == digest(undisturbed[0])
+    run_until_killed(point, count, *generator_command("book.txt", out, STEPS, *EVERY), cwd=folder)
+    run_weft("resume", out, cwd=folder)
+    assert hash_run(folder / out) == hash_run(undisturbed[0])
 
 
 def test_kill_9_twice_in_a_row_in_a_save(folder, undisturbed):
-    killed(folder, "save", 3, *train_words("book.txt", "twice", STEPS, *EVERY))
-    killed(folder, "manifest", 2, "resume", "twice")
-    here("resume", "twice", cwd=folder)
-    assert digest(folder / "twice") == digest(undisturbed[0])
+    run_until_killed("save", 3, *generator_command("book.txt", "twice", STEPS, *EVERY), cwd=folder)
+    run_until_killed("manifest", 2, "resume", "twice", cwd=folder)
+    run_weft("resume", "twice", cwd=folder)
+    assert hash_run(folder / "twice") == hash_run(undisturbed[0])
 
 
 @pytest.mark.slow
 def test_kill_9_twenty_times_at_random_instants(folder, tmp_path):
     """At random moments of a run of some seconds; every resume goes on, and the bytes are the same."""
     words = [*EVERY, "--set", "training.keep=2"]
-    weft(*train_words("book.txt", str(tmp_path / "alone"), 8000, *words), cwd=folder)
+    run_weft_process(*generator_command("book.txt", str(tmp_path / "alone"), 8000, *words), cwd=folder)
     rng, kills = random.Random(0), 0
-    command = train_words("book.txt", str(tmp_path / "run"), 8000, *words)
+    command = generator_command("book.txt", str(tmp_path / "run"), 8000, *words)
     while kills < 20:
         env = os.environ | {"OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(
@@ -123,14 +117,14 @@ def test_kill_9_twenty_times_at_random_instants(folder, tmp_path):
         kills += 1
         if (tmp_path / "run" / "config.json").exists():
             command = ["resume", str(tmp_path / "run")]
-    weft("resume", str(tmp_path / "run"), cwd=folder)
-    assert digest(tmp_path / "run") == digest(tmp_path / "alone")
+    run_weft_process("resume", str(tmp_path / "run"), cwd=folder)
+    assert hash_run(tmp_path / "run") == hash_run(tmp_path / "alone")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_says_how_to_go_on(folder, tmp_path, number):
     out = str(tmp_path / "run")
-    command = [sys.executable, "-m", "weft", *train_words("book.txt", out, 3000)]
+    command = [sys.executable, "-m", "weft", *generator_command("book.txt", out, 3000)]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
     deadline = time.time() + 60
@@ -150,27 +144,27 @@ def test_a_second_process_is_refused(folder, undisturbed, tmp_path):
 
     with (undisturbed[0] / ".lock").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        result = here("resume", "alone", cwd=folder, check=False)
+        result = run_weft("resume", "alone", cwd=folder, check=False)
     assert result.returncode == 1
     assert "another process" in result.stderr
 
 
 def test_changed_data_is_refused(folder, tmp_path):
     book = tmp_path / "b.txt"
-    book.write_text(text(1500))
-    killed(folder, "step", 13, *train_words(str(book), str(tmp_path / "run"), STEPS, *EVERY))
-    book.write_text(text(1501))
-    result = here("resume", str(tmp_path / "run"), cwd=folder, check=False)
+    book.write_text(make_text(1500))
+    run_until_killed("step", 13, *generator_command(str(book), str(tmp_path / "run"), STEPS, *EVERY), cwd=folder)
+    book.write_text(make_text(1501))
+    result = run_weft("resume", str(tmp_path / "run"), cwd=folder, check=False)
     assert result.returncode == 1
     assert "has changed since this run began: 1350 characters" in result.stderr
     assert len(result.stderr.splitlines()) <= 3
 
 
 def test_changed_settings_are_refused(folder, tmp_path):
-    killed(folder, "step", 13, *train_words("book.txt", str(tmp_path / "run"), STEPS, *EVERY))
+    run_until_killed("step", 13, *generator_command("book.txt", str(tmp_path / "run"), STEPS, *EVERY), cwd=folder)
     config = tmp_path / "run" / "config.json"
     config.write_text(config.read_text().replace('"batch": 6', '"batch": 5'))
-    result = here("resume", str(tmp_path / "run"), cwd=folder, check=False)
+    result = run_weft("resume", str(tmp_path / "run"), cwd=folder, check=False)
     assert result.returncode == 1
     assert "training.batch: 6 → 5" in result.stderr
 
@@ -219,21 +213,21 @@ def test_foreign_and_broken_files_in_a_run_are_named(folder, undisturbed, tmp_pa
 def test_a_larger_vocabulary_than_the_model_knows_is_refused(folder, undisturbed, tmp_path):
     run = copy_of(undisturbed[0], tmp_path / "run")
     TokenizerConfig.from_config("characters").train(["".join(map(chr, range(200, 900)))]).save(run / "tokenizer.json")
-    result = here("evaluate", str(run), cwd=folder, check=False)
+    result = run_weft("evaluate", str(run), cwd=folder, check=False)
     assert result.returncode == 1
     assert "tokenizer.json has" in result.stderr
 
 
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1", "COLUMNS": "40"}])
 def test_piped_training_has_no_control_codes(folder, tmp_path, env):
-    result = weft(*train_words("book.txt", str(tmp_path / "run"), 3), cwd=folder, **env)
+    result = run_weft_process(*generator_command("book.txt", str(tmp_path / "run"), 3), cwd=folder, **env)
     assert "\x1b" not in result.stdout + result.stderr
     assert "\r" not in result.stderr
     assert "step 1/3" in result.stderr
 
 
 def test_nothing_opens_a_socket(folder, tmp_path):
-    words = ["weft", *train_words("book.txt", str(tmp_path / "run"), 2)]
+    words = ["weft", *generator_command("book.txt", str(tmp_path / "run"), 2)]
     code = (
         "import socket, sys\n"
         "def refuse(*args, **options): raise SystemExit('a socket was opened')\n"
@@ -247,9 +241,9 @@ def test_nothing_opens_a_socket(folder, tmp_path):
 
 def test_a_finished_run_can_be_trained_further(folder, tmp_path):
     out = str(tmp_path / "run")
-    here(*train_words("book.txt", out, 20), cwd=folder)
+    run_weft(*generator_command("book.txt", out, 20), cwd=folder)
     first = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
-    event = done(here("resume", out, "--steps", "10", "--json", cwd=folder))
+    event = read_last_event(run_weft("resume", out, "--steps", "10", "--json", cwd=folder))
     assert event["steps"] == 30
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(1, 31))
@@ -257,13 +251,13 @@ def test_a_finished_run_can_be_trained_further(folder, tmp_path):
 
 
 def test_a_run_planned_by_the_clock_keeps_its_recorded_plan_when_resumed(folder, tmp_path):
-    words = train_words(
+    words = generator_command(
         "book.txt", str(tmp_path / "run"), 1, "--minutes", "0.15", "--set", "training.checkpoint_every=4"
     )
     at = words.index("--steps")
-    killed(folder, "event", 2, *words[:at], *words[at + 2 :])
+    run_until_killed("event", 2, *words[:at], *words[at + 2 :], cwd=folder)
     events = (tmp_path / "run" / "events.jsonl").read_text()
-    event = done(here("resume", str(tmp_path / "run"), "--json", cwd=folder))
+    event = read_last_event(run_weft("resume", str(tmp_path / "run"), "--json", cwd=folder))
     assert (tmp_path / "run" / "events.jsonl").read_text() == events
     planned = json.loads((tmp_path / "run" / "config.json").read_text())["training"]["steps"]
     assert event["steps"] == json.loads(events.splitlines()[-1])["steps"]
@@ -271,15 +265,15 @@ def test_a_run_planned_by_the_clock_keeps_its_recorded_plan_when_resumed(folder,
 
 
 def test_evaluate_gives_what_training_measured(folder, undisturbed):
-    event = json.loads(here("evaluate", "alone", "--json", cwd=folder).stdout)
+    event = json.loads(run_weft("evaluate", "alone", "--json", cwd=folder).stdout)
     assert abs(event["loss"] - undisturbed[1]["validation_loss"]) < 1e-6
     assert abs(event["bits_per_byte"] - undisturbed[1]["bits_per_byte"]) < 1e-6
-    other = json.loads(here("evaluate", "alone", "book.txt", "--json", cwd=folder).stdout)
+    other = json.loads(run_weft("evaluate", "alone", "book.txt", "--json", cwd=folder).stdout)
     assert other["tokens"] == 1500
 
 
 def test_a_dry_run_writes_nothing(folder, tmp_path):
-    result = here(*train_words(str(folder / "book.txt"), "x", STEPS, "--dry-run", "--json"), cwd=tmp_path)
+    result = run_weft(*generator_command(str(folder / "book.txt"), "x", STEPS, "--dry-run", "--json"), cwd=tmp_path)
     plan = json.loads(result.stdout.splitlines()[-1])
     assert plan["event"] == "plan"
     assert plan["parameters"] > 0
@@ -287,11 +281,11 @@ def test_a_dry_run_writes_nothing(folder, tmp_path):
 
 
 def test_an_existing_run_is_never_touched(folder, undisturbed):
-    before = digest(undisturbed[0])
-    result = here(*train_words("book.txt", "alone", STEPS), cwd=folder, check=False)
+    before = hash_run(undisturbed[0])
+    result = run_weft(*generator_command("book.txt", "alone", STEPS), cwd=folder, check=False)
     assert result.returncode == 1
     assert "alone is there already" in result.stderr
-    assert digest(undisturbed[0]) == before
+    assert hash_run(undisturbed[0]) == before
 
 
 MISTAKES = [
@@ -353,7 +347,7 @@ MISTAKES = [
     ("words", "code", "answer"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_typed_mistakes(folder, undisturbed, words, code, answer):
-    result = here(*words, cwd=folder, check=False)
+    result = run_weft(*words, cwd=folder, check=False)
     told = [line for line in result.stderr.splitlines() if not line.endswith("…")]
     assert result.returncode == code, result.stderr
     assert answer in result.stderr

@@ -1,26 +1,23 @@
 """`weft train embed`: what it learns, that it can be repeated and resumed to the byte, and where it leads."""
 
 import json
-import os
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import weft as package
-from training_setup import digest, done, here
+from fixtures.commands import read_last_event, run_weft
+from fixtures.runs import hash_run
+from training.processes import run_until_killed
 from weft.checkpoints.files import read_tensors
 from weft.errors import ConfigError, DataError
 from weft.models.word2vec.workers import Workers
 from weft.training.trainer import Progress, Trainer
 from weft.training.word_vectors import VectorTrainer
 
-KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 ROLES, KINDS, EACH = ("king", "prince", "servant", "farmer"), ("he", "she"), 5
 NAMES = {(role, kind): f"{role}_{kind}" for role in ROLES for kind in KINDS}
 
@@ -50,8 +47,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     (folder / "people.txt").write_text(corpus())
     (folder / "short.txt").write_text(corpus(400))
-    here(*words_for("run"), cwd=folder)
-    here(*words_for("cbow", "--model", "cbow"), cwd=folder)
+    run_weft(*words_for("run"), cwd=folder)
+    run_weft(*words_for("cbow", "--model", "cbow"), cwd=folder)
     return folder
 
 
@@ -101,9 +98,9 @@ def test_the_run_has_what_every_run_has(folder):
 
 def test_the_same_seed_gives_the_same_bytes(folder):
     for out, seed in (("a", "0"), ("b", "0"), ("c", "1")):
-        here(*words_for(out, "--seed", seed, text="short.txt", epochs="3"), cwd=folder)
-    assert digest(folder / "a") == digest(folder / "b")
-    assert digest(folder / "a")["model.safetensors"] != digest(folder / "c")["model.safetensors"]
+        run_weft(*words_for(out, "--seed", seed, text="short.txt", epochs="3"), cwd=folder)
+    assert hash_run(folder / "a") == hash_run(folder / "b")
+    assert hash_run(folder / "a")["model.safetensors"] != hash_run(folder / "c")["model.safetensors"]
 
 
 class StoppedError(Exception):
@@ -128,8 +125,8 @@ SAVED = ("--set", "training.checkpoint_every=4", "--set", "training.evaluate_eve
 
 @pytest.fixture(scope="module")
 def alone(folder):
-    here(*words_for("alone", *SAVED, text="short.txt", epochs="3"), cwd=folder)
-    return digest(folder / "alone")
+    run_weft(*words_for("alone", *SAVED, text="short.txt", epochs="3"), cwd=folder)
+    return hash_run(folder / "alone")
 
 
 @pytest.mark.parametrize("step", [1, 9, 26])
@@ -138,9 +135,9 @@ def test_a_killed_run_ends_as_one_that_was_left_alone(folder, alone, monkeypatch
     with monkeypatch.context() as patch:
         stop_at(patch, step)
         with pytest.raises(StoppedError):
-            here(*words_for(out, *SAVED, text="short.txt", epochs="3"), cwd=folder)
-    here("resume", out, cwd=folder)
-    assert digest(folder / out) == alone
+            run_weft(*words_for(out, *SAVED, text="short.txt", epochs="3"), cwd=folder)
+    run_weft("resume", out, cwd=folder)
+    assert hash_run(folder / out) == alone
 
 
 def test_with_other_blocks_after_the_kill_it_would_end_otherwise(folder, alone, monkeypatch):
@@ -148,12 +145,12 @@ def test_with_other_blocks_after_the_kill_it_would_end_otherwise(folder, alone, 
     with monkeypatch.context() as patch:
         stop_at(patch, 9)
         with pytest.raises(StoppedError):
-            here(*words_for("lost", *SAVED, text="short.txt", epochs="3"), cwd=folder)
+            run_weft(*words_for("lost", *SAVED, text="short.txt", epochs="3"), cwd=folder)
     learn = Workers.learn
     with monkeypatch.context() as patch:
         patch.setattr(Workers, "learn", lambda self, numbers, rate: learn(self, [n - 8 for n in numbers], rate))
-        here("resume", "lost", cwd=folder)
-    assert digest(folder / "lost")["model.safetensors"] != alone["model.safetensors"]
+        run_weft("resume", "lost", cwd=folder)
+    assert hash_run(folder / "lost")["model.safetensors"] != alone["model.safetensors"]
 
 
 @pytest.mark.slow
@@ -161,10 +158,9 @@ def test_with_other_blocks_after_the_kill_it_would_end_otherwise(folder, alone, 
 def test_kill_nine_while_something_is_written(folder, alone, point):
     out = f"nine-{point}"
     words = words_for(out, *SAVED, text="short.txt", epochs="3")
-    killed = subprocess.run([sys.executable, KILL_AT, point, "3", *words], cwd=folder, env=os.environ, check=False)
-    assert killed.returncode == -9
-    here("resume", out, cwd=folder)
-    assert digest(folder / out) == alone
+    run_until_killed(point, 3, *words, cwd=folder)
+    run_weft("resume", out, cwd=folder)
+    assert hash_run(folder / out) == alone
 
 
 def test_several_threads_resume_too_and_learn_as_well(folder, alone, monkeypatch):
@@ -174,16 +170,16 @@ def test_several_threads_resume_too_and_learn_as_well(folder, alone, monkeypatch
     with monkeypatch.context() as patch:
         stop_at(patch, 9)
         with pytest.raises(StoppedError):
-            here(*words, cwd=folder)
-    told = done(here("resume", "two", "--json", cwd=folder))
+            run_weft(*words, cwd=folder)
+    told = read_last_event(run_weft("resume", "two", "--json", cwd=folder))
     lines = (folder / "alone" / "metrics.jsonl").read_text().splitlines()
     assert told["validation_loss"] == pytest.approx(json.loads(lines[-1])["validation_loss"], rel=0.02)
 
 
 def test_a_finished_run_is_trained_further(folder):
-    here(*words_for("further", text="short.txt", epochs="2"), cwd=folder)
-    before = done(here("resume", "further", "--json", cwd=folder))
-    after = done(here("resume", "further", "--epochs", "4", "--json", cwd=folder))
+    run_weft(*words_for("further", text="short.txt", epochs="2"), cwd=folder)
+    before = read_last_event(run_weft("resume", "further", "--json", cwd=folder))
+    after = read_last_event(run_weft("resume", "further", "--epochs", "4", "--json", cwd=folder))
     assert after["steps"] > before["steps"] and after["validation_loss"] != before["validation_loss"]
 
 
@@ -199,8 +195,8 @@ def test_minutes_are_kept(folder):
 
 def test_capitals_can_be_put_together(folder):
     (folder / "capitals.txt").write_text(corpus(300).replace("does", "Does", 100))
-    here(*words_for("kept", text="capitals.txt", epochs="1"), cwd=folder)
-    here(*words_for("lowered", "--set", "data.lowercase=true", text="capitals.txt", epochs="1"), cwd=folder)
+    run_weft(*words_for("kept", text="capitals.txt", epochs="1"), cwd=folder)
+    run_weft(*words_for("lowered", "--set", "data.lowercase=true", text="capitals.txt", epochs="1"), cwd=folder)
     files = ((folder / name / "words.tsv").read_text().splitlines() for name in ("kept", "lowered"))
     both, one = (dict(line.split("\t") for line in lines) for lines in files)
     assert "Does" in both and "Does" not in one and int(one["does"]) == int(both["does"]) + int(both["Does"])
@@ -211,7 +207,7 @@ def test_capitals_can_be_put_together(folder):
 def test_vectors_can_begin_with_those_of_another_run(folder):
     (folder / "other.txt").write_text("zebra does a zebra king0.\n" * 4 + corpus(300, seed=5))
     words = ["train", "embed", "other.txt", "--from", "run", "--out", "begun", "--steps", "2", "--threads", "1"]
-    here(*words, "--set", "training.keep=9", "--set", "data.held_out=0.1", cwd=folder)
+    run_weft(*words, "--set", "training.keep=9", "--set", "data.held_out=0.1", cwd=folder)
     start = read_tensors(folder / "begun" / "checkpoints" / "step-0" / "model.safetensors")["input.weight"]
     names = [line.split("\t")[0] for line in (folder / "begun" / "words.tsv").read_text().splitlines()]
     run = package.load(folder / "run")
@@ -221,7 +217,7 @@ def test_vectors_can_begin_with_those_of_another_run(folder):
 
 def test_a_model_that_writes_begins_with_word_vectors(folder):
     words = ["train", "generate", "people.txt", "--from", "run", "--out", "writer", "--steps", "2", "--threads", "1"]
-    here(*words, "--set", "training.keep=9", "--set", "training.batch=2", "--set", "model.depth=1", cwd=folder)
+    run_weft(*words, "--set", "training.keep=9", "--set", "training.batch=2", "--set", "model.depth=1", cwd=folder)
     table = read_tensors(folder / "writer" / "checkpoints" / "step-0" / "model.safetensors")["tokens.weight"]
     run, writer = package.load(folder / "run"), package.load(folder / "writer")
     ids = writer.tokenizer.encode(" king0 so king0")
@@ -233,10 +229,10 @@ def test_a_model_that_writes_begins_with_word_vectors(folder):
 
 
 def test_vectors_from_elsewhere_lead_there_too(folder):
-    here("export", "run", "vectors.bin", cwd=folder)
-    here("import", "vectors.bin", "--out", "imported", cwd=folder)
+    run_weft("export", "run", "vectors.bin", cwd=folder)
+    run_weft("import", "vectors.bin", "--out", "imported", cwd=folder)
     words = ["train", "generate", "people.txt", "--from", "imported", "--out", "writer-2", "--steps", "1"]
-    here(*words, "--threads", "1", "--set", "training.batch=2", "--set", "model.depth=1", cwd=folder)
+    run_weft(*words, "--threads", "1", "--set", "training.batch=2", "--set", "model.depth=1", cwd=folder)
     table = read_tensors(folder / "writer-2" / "checkpoints" / "step-0" / "model.safetensors")["tokens.weight"]
     writer = package.load(folder / "writer-2")
     number = int(writer.tokenizer.encode(" king0")[0])
@@ -257,23 +253,23 @@ def test_vectors_from_elsewhere_lead_there_too(folder):
     ],
 )
 def test_what_cannot_be_is_refused(folder, words, said):
-    result = here("train", "embed", "short.txt", "--out", "never", *words, cwd=folder, check=False)
+    result = run_weft("train", "embed", "short.txt", "--out", "never", *words, cwd=folder, check=False)
     assert result.returncode == 2 and said in result.stderr and len(result.stderr.strip().splitlines()[-3:]) <= 3
     assert not (folder / "never").exists()
 
 
 def test_a_text_without_words_is_refused(folder):
     (folder / "marks.txt").write_text("!? .. " * 60)
-    result = here("train", "embed", "marks.txt", "--out", "never", cwd=folder, check=False)
+    result = run_weft("train", "embed", "marks.txt", "--out", "never", cwd=folder, check=False)
     assert result.returncode == 1 and "words occur often enough" in result.stderr
 
 
 def test_numpy_alone_gives_the_same_vectors(folder, monkeypatch):
     from weft.models.word2vec import learning as word2vec_learning
 
-    here(*words_for("loop", text="short.txt", epochs="1"), cwd=folder)
+    run_weft(*words_for("loop", text="short.txt", epochs="1"), cwd=folder)
     monkeypatch.setattr(word2vec_learning, "has_loop", lambda: False)
-    here(*words_for("plain", text="short.txt", epochs="1"), cwd=folder)
+    run_weft(*words_for("plain", text="short.txt", epochs="1"), cwd=folder)
     one, two = (read_tensors(folder / name / "model.safetensors")["input.weight"] for name in ("loop", "plain"))
     torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-4)
 

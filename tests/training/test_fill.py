@@ -2,20 +2,27 @@
 
 import json
 import math
-import os
 import shutil
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import weft as package
-from table_setup import EVERY, crash, fill_words, metrics, reviews, sets, told, write_book, write_pairs, write_table
-from training_setup import digest, done, here, weft
+from fixtures.commands import (
+    SAVE_OFTEN,
+    filler_command,
+    read_error_lines,
+    read_last_event,
+    run_until_crash,
+    run_weft,
+    run_weft_process,
+    set_flags,
+)
+from fixtures.runs import hash_run, read_metrics
+from fixtures.tables import make_reviews, write_table, write_text_pairs
+from fixtures.texts import write_book
+from training.processes import run_until_killed
 from weft.checkpoints import checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.data.pretraining import TASKS
@@ -24,7 +31,6 @@ from weft.training import Ranks
 from weft.training.sums import LossSums
 from weft.training.trainer import Trainer
 
-KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 QUESTIONS = [task for task in TASKS if task != "masked"]
 
 
@@ -33,13 +39,13 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fill")
     write_book(folder / "book.txt")
     write_book(folder / "other.txt", 5)
-    write_pairs(folder / "nli.csv", 40)
+    write_text_pairs(folder / "nli.csv", 40)
     return folder
 
 
 def words_for(out, *tasks, steps=3, data="book.txt"):
     pairs = ["--pairs", "nli.csv"] if "entailment" in tasks else []
-    return fill_words(data, str(out), steps, *pairs, *sets(f"objective.tasks={','.join(tasks)}"))
+    return filler_command(data, str(out), steps, *pairs, *set_flags(f"objective.tasks={','.join(tasks)}"))
 
 
 def names_of(tasks):
@@ -52,8 +58,8 @@ def names_of(tasks):
 @pytest.mark.parametrize("tasks", [*[(task,) for task in TASKS], TASKS], ids="+".join)
 def test_every_objective_is_learned_and_in_the_log(folder, tasks):
     out = folder / f"learned-{len(tasks)}-{tasks[0]}"
-    event = done(here(*words_for(out, *tasks), "--json", cwd=folder))
-    lines = metrics(out)
+    event = read_last_event(run_weft(*words_for(out, *tasks), "--json", cwd=folder))
+    lines = read_metrics(out)
     for line in lines:
         assert {
             name for name in line if name.endswith(("_loss", "_accuracy")) and "validation" not in name
@@ -79,15 +85,15 @@ def test_every_objective_is_learned_and_in_the_log(folder, tasks):
 
 def test_the_loss_is_the_sum_of_its_parts(folder):
     """Σ hidden + weight · Σ pairs, by the number of hidden tokens; the weight is set here."""
-    words = [*words_for("weighed", "masked", "next-sentence", steps=2), *sets("objective.pair_weight=2.5")]
-    here(*words, cwd=folder)
-    for n, line in enumerate(metrics(folder / "weighed")):
-        hidden = line["tokens"] - (metrics(folder / "weighed")[n - 1]["tokens"] if n else 0)
+    words = [*words_for("weighed", "masked", "next-sentence", steps=2), *set_flags("objective.pair_weight=2.5")]
+    run_weft(*words, cwd=folder)
+    for n, line in enumerate(read_metrics(folder / "weighed")):
+        hidden = line["tokens"] - (read_metrics(folder / "weighed")[n - 1]["tokens"] if n else 0)
         assert line["loss"] == pytest.approx(line["masked_loss"] + 2.5 * 16 * line["next_sentence_loss"] / hidden)
 
 
 def test_hidden_words_are_learned(desk):
-    lines = metrics(desk.run("masked"))
+    lines = read_metrics(desk.run("masked"))
     assert lines[-1]["loss"] < lines[0]["loss"] - 0.5
     assert lines[-1]["validation_masked_loss"] < lines[19]["validation_masked_loss"] + 0.2
     assert lines[-1]["validation_loss"] == lines[-1]["validation_masked_loss"]
@@ -110,7 +116,7 @@ def test_other_tokens_are_hidden_in_another_epoch_and_by_another_seed(folder):
 def config_of(run, folder, *tasks):
     """The settings of a run, trained now if it is not there; paths are absolute."""
     if not run.exists():
-        here(*words_for(run, *(tasks or ("masked",))), cwd=folder)
+        run_weft(*words_for(run, *(tasks or ("masked",))), cwd=folder)
     raw = json.loads((run / "config.json").read_text())
     raw["data"]["train"] = [str(folder / name) for name in raw["data"]["train"]]
     raw["data"]["pairs"] = raw["data"]["pairs"] and str(folder / raw["data"]["pairs"])
@@ -130,18 +136,18 @@ def prepared(config, folder):
 def test_evaluate_gives_what_training_measured(folder, tasks):
     out = folder / ("every" if len(tasks) > 1 else tasks[0])
     config_of(out, folder, *tasks)
-    last = metrics(out)[-1]
-    found = json.loads(here("evaluate", str(out), "--json", cwd=folder).stdout)
+    last = read_metrics(out)[-1]
+    found = json.loads(run_weft("evaluate", str(out), "--json", cwd=folder).stdout)
     assert found["measured_on"] == "validation"
     assert found["loss"] == pytest.approx(last["validation_loss"], abs=1e-6)
     for name in names_of(tasks):
         assert found[name] == pytest.approx(last[f"validation_{name}"], abs=1e-6)
-    words = here("evaluate", str(out), cwd=folder).stdout
+    words = run_weft("evaluate", str(out), cwd=folder).stdout
     assert all(
         f"{task.replace('-', '_')} {last['validation_' + task.replace('-', '_') + '_accuracy']:.1%}" in words
         for task in tasks
     )
-    other = json.loads(here("evaluate", str(out), "other.txt", "--json", cwd=folder).stdout)
+    other = json.loads(run_weft("evaluate", str(out), "other.txt", "--json", cwd=folder).stdout)
     assert other["measured_on"] == "data" and other["tokens"] != found["tokens"]
     assert {name for name in other if name.endswith("_accuracy")} == {
         name for name in names_of(tasks) if name.endswith("_accuracy") and "entailment" not in name
@@ -150,17 +156,17 @@ def test_evaluate_gives_what_training_measured(folder, tasks):
 
 def test_entailment_alone_is_not_measured_on_other_text(folder):
     config_of(folder / "entailment", folder, "entailment")
-    assert "entailment_accuracy" in json.loads(here("evaluate", "entailment", "--json", cwd=folder).stdout)
-    result = here("evaluate", "entailment", "other.txt", cwd=folder, check=False)
-    assert result.returncode == 1 and "labelled pairs" in result.stderr and len(told(result)) <= 3
+    assert "entailment_accuracy" in json.loads(run_weft("evaluate", "entailment", "--json", cwd=folder).stdout)
+    result = run_weft("evaluate", "entailment", "other.txt", cwd=folder, check=False)
+    assert result.returncode == 1 and "labelled pairs" in result.stderr and len(read_error_lines(result)) <= 3
 
 
 def test_a_text_to_test_on(folder):
-    event = done(here(*words_for("tested", "masked"), "--test", "other.txt", "--json", cwd=folder))
+    event = read_last_event(run_weft(*words_for("tested", "masked"), "--test", "other.txt", "--json", cwd=folder))
     assert event["measured_on"] == "test"
     found = json.loads((folder / "tested" / "test.json").read_text())
     assert found["test_loss"] == event["test_loss"]
-    measured = json.loads(here("evaluate", "tested", "--json", cwd=folder).stdout)
+    measured = json.loads(run_weft("evaluate", "tested", "--json", cwd=folder).stdout)
     assert measured["measured_on"] == "test" and measured["loss"] == pytest.approx(found["test_loss"], abs=1e-6)
     config_of(folder / "masked", folder)
     same = [read_tensors(folder / run / "model.safetensors")["tokens.weight"] for run in ("tested", "masked")]
@@ -230,25 +236,25 @@ def test_sums_over_processes_are_those_of_one():
 
 
 def plan_of(folder, *words):
-    return json.loads(here(*words, "--dry-run", "--json", cwd=folder).stdout.splitlines()[-1])
+    return json.loads(run_weft(*words, "--dry-run", "--json", cwd=folder).stdout.splitlines()[-1])
 
 
 def test_tables_are_read_as_documents(tmp_path):
-    rows = [(n, "One two three. Four five six.", f"{t}.") for n, (t, _) in enumerate(reviews(40))]
+    rows = [(n, "One two three. Four five six.", f"{t}.") for n, (t, _) in enumerate(make_reviews(40))]
     write_table(tmp_path / "t.csv", ("id", "note", "text"), rows)
-    plan = plan_of(tmp_path, *fill_words("t.csv", "none", 2))
+    plan = plan_of(tmp_path, *filler_command("t.csv", "none", 2))
     assert 34 <= plan["documents"] <= 37 and plan["documents"] == plan["sentences"]  # nine tenths of 40 rows
-    named = plan_of(tmp_path, *fill_words("t.csv", "none", 2, "--text", "note"))
+    named = plan_of(tmp_path, *filler_command("t.csv", "none", 2, "--text", "note"))
     assert named["sentences"] == pytest.approx(2 * named["documents"], abs=1)
     (tmp_path / "t.txt").write_text("\n\n".join(text for _, _, text in rows) + "\n")
-    here(*fill_words("t.csv", "table", 2), cwd=tmp_path)
-    here(*fill_words("t.txt", "text", 2), cwd=tmp_path)
-    assert digest(tmp_path / "table")["model.safetensors"] == digest(tmp_path / "text")["model.safetensors"]
+    run_weft(*filler_command("t.csv", "table", 2), cwd=tmp_path)
+    run_weft(*filler_command("t.txt", "text", 2), cwd=tmp_path)
+    assert hash_run(tmp_path / "table")["model.safetensors"] == hash_run(tmp_path / "text")["model.safetensors"]
 
 
 def test_a_dry_run_writes_nothing(tmp_path):
     write_book(tmp_path / "book.txt")
-    plan = plan_of(tmp_path, *fill_words("book.txt", "none", 2))
+    plan = plan_of(tmp_path, *filler_command("book.txt", "none", 2))
     assert plan["task"] == "fill" and plan["tasks"] == ["masked"] and plan["parameters"] > 0
     assert [path.name for path in tmp_path.iterdir()] == ["book.txt"]
 
@@ -257,15 +263,15 @@ def test_a_dry_run_writes_nothing(tmp_path):
     ("words", "code", "said"),
     [
         (["--pairs", "nli.csv"], 2, "nothing to ask about them"),
-        (sets("objective.tasks=masked,entailment"), 2, "entailment without labelled pairs"),
-        (["--pairs", "book.txt", *sets("objective.tasks=entailment")], 1, "book.txt is no table"),
-        (["--pairs", "plain.csv", *sets("objective.tasks=entailment")], 1, "no pairs of texts"),
-        (["--pairs", "nil.csv", *sets("objective.tasks=entailment")], 1, "did you mean 'nli.csv'?"),
-        (sets("objective.tasks=maskd"), 2, "did you mean 'masked'?"),
-        (sets("objective.taks=masked"), 2, "did you mean 'tasks'?"),
-        (sets("objective.tasks=masked,masked"), 2, "each once"),
-        (sets("objective.masked_share=2"), 2, "masked_share"),
-        (sets("data.length=4"), 2, "at least 8 tokens"),
+        (set_flags("objective.tasks=masked,entailment"), 2, "entailment without labelled pairs"),
+        (["--pairs", "book.txt", *set_flags("objective.tasks=entailment")], 1, "book.txt is no table"),
+        (["--pairs", "plain.csv", *set_flags("objective.tasks=entailment")], 1, "no pairs of texts"),
+        (["--pairs", "nil.csv", *set_flags("objective.tasks=entailment")], 1, "did you mean 'nli.csv'?"),
+        (set_flags("objective.tasks=maskd"), 2, "did you mean 'masked'?"),
+        (set_flags("objective.taks=masked"), 2, "did you mean 'tasks'?"),
+        (set_flags("objective.tasks=masked,masked"), 2, "each once"),
+        (set_flags("objective.masked_share=2"), 2, "masked_share"),
+        (set_flags("data.length=4"), 2, "at least 8 tokens"),
         (["--text", "body"], 2, "a table, which has columns"),
         (["--label", "x"], 2, "no such option for this task"),
         (["--sample", "The"], 2, "no such option for this task"),
@@ -275,11 +281,11 @@ def test_a_dry_run_writes_nothing(tmp_path):
     ],
 )
 def test_what_cannot_be_is_refused(folder, words, code, said):
-    write_table(folder / "plain.csv", ("text", "label"), reviews(20))
-    result = here(*fill_words("book.txt", "refused", 2, *words), cwd=folder, check=False)
+    write_table(folder / "plain.csv", ("text", "label"), make_reviews(20))
+    result = run_weft(*filler_command("book.txt", "refused", 2, *words), cwd=folder, check=False)
     assert result.returncode == code, result.stderr
     assert said in result.stderr and "Traceback" not in result.stderr
-    assert len(told(result)) <= 3 and not (folder / "refused").exists()
+    assert len(read_error_lines(result)) <= 3 and not (folder / "refused").exists()
 
 
 def test_text_without_pairs_of_sentences_is_refused(tmp_path):
@@ -292,11 +298,11 @@ def test_text_without_pairs_of_sentences_is_refused(tmp_path):
         ("book.txt", ["--validation", "lone.txt"]),
         ("book.txt", ["--test", "lone.txt"]),
     ):
-        words = fill_words(data, "run", 2, *sets("objective.tasks=next-sentence"), *more)
-        result = here(*words, cwd=tmp_path, check=False)
+        words = filler_command(data, "run", 2, *set_flags("objective.tasks=next-sentence"), *more)
+        result = run_weft(*words, cwd=tmp_path, check=False)
         assert result.returncode == 1 and "no document has two sentences" in result.stderr
         assert ("held out" in result.stderr) == ("--validation" in more)
-        assert len(told(result)) <= 3 and not (tmp_path / "run").exists()
+        assert len(read_error_lines(result)) <= 3 and not (tmp_path / "run").exists()
 
 
 # -- from another model -----------------------------------------------------------------------
@@ -308,23 +314,23 @@ def further(start, out, *tasks, steps=2):
         *words,
         "--threads",
         "1",
-        *sets("training.batch=4", "training.keep=9", f"objective.tasks={','.join(tasks)}"),
+        *set_flags("training.batch=4", "training.keep=9", f"objective.tasks={','.join(tasks)}"),
     ]
 
 
 def test_it_begins_where_the_other_ended(desk, folder):
-    here(*further(desk.run("masked"), "begun", "masked"), cwd=folder)
+    run_weft(*further(desk.run("masked"), "begun", "masked"), cwd=folder)
     before = read_tensors(desk.run("masked") / "model.safetensors")
     start = read_tensors(folder / "begun" / "checkpoints" / "step-0" / "model.safetensors")
     assert before.keys() == start.keys() and all(torch.equal(before[name], start[name]) for name in before)
-    here(*further(desk.run("masked"), "more", "masked", "inversion"), cwd=folder)
+    run_weft(*further(desk.run("masked"), "more", "masked", "inversion"), cwd=folder)
     start = read_tensors(folder / "more" / "checkpoints" / "step-0" / "model.safetensors")
     assert all(torch.equal(before[name], start[name]) for name in before)  # hidden words stay, the question is new
     assert {name.partition(".")[0] for name in start.keys() - before.keys()} - {"pooler"} == {"pairs"}
 
 
 def test_it_begins_with_the_trunk_of_a_classifier(desk, folder):
-    here(*further(desk.run("pairs"), "read", "masked"), cwd=folder)
+    run_weft(*further(desk.run("pairs"), "read", "masked"), cwd=folder)
     before = read_tensors(desk.run("pairs") / "model.safetensors")
     start = read_tensors(folder / "read" / "checkpoints" / "step-0" / "model.safetensors")
     trunk = {name for name in before if not name.startswith(("masked.", "pooler.", "pairs.", "classes."))}
@@ -333,7 +339,7 @@ def test_it_begins_with_the_trunk_of_a_classifier(desk, folder):
 
 
 def test_a_model_that_writes_is_no_start(desk, folder):
-    result = here(*further(desk.run("writer"), "no", "masked"), cwd=folder, check=False)
+    result = run_weft(*further(desk.run("writer"), "no", "masked"), cwd=folder, check=False)
     assert result.returncode == 1 and "does not read in both directions" in result.stderr
     assert not (folder / "no").exists()
 
@@ -345,12 +351,12 @@ RESUMED = ("masked", "next-sentence", "entailment")
 
 
 def long_words(out):
-    return [*words_for(out, *RESUMED, steps=STEPS), "--threads", "1", *sets(*EVERY)]
+    return [*words_for(out, *RESUMED, steps=STEPS), "--threads", "1", *set_flags(*SAVE_OFTEN)]
 
 
 @pytest.fixture(scope="module")
 def undisturbed(folder):
-    here(*long_words("alone"), cwd=folder)
+    run_weft(*long_words("alone"), cwd=folder)
     return folder / "alone"
 
 
@@ -365,25 +371,24 @@ POINTS = {
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_changes_nothing(folder, undisturbed, point):
     out = folder / point.replace(" ", "-").replace(",", "")
-    crash(POINTS[point], *long_words(out), cwd=folder)
-    here("resume", str(out), cwd=folder)
-    assert digest(out) == digest(undisturbed)
-    assert [line["step"] for line in metrics(out)] == list(range(1, STEPS + 1))
+    run_until_crash(POINTS[point], *long_words(out), cwd=folder)
+    run_weft("resume", str(out), cwd=folder)
+    assert hash_run(out) == hash_run(undisturbed)
+    assert [line["step"] for line in read_metrics(out)] == list(range(1, STEPS + 1))
 
 
 def test_negative_control_another_seed_gives_other_bytes(folder, undisturbed):
-    here(*long_words("other"), "--seed", "1", cwd=folder)
-    assert digest(folder / "other")["model.safetensors"] != digest(undisturbed)["model.safetensors"]
+    run_weft(*long_words("other"), "--seed", "1", cwd=folder)
+    assert hash_run(folder / "other")["model.safetensors"] != hash_run(undisturbed)["model.safetensors"]
 
 
 def test_kill_9_in_an_evaluation(folder):
-    command = [sys.executable, KILL_AT, "measure", "2", *long_words("killed")]
-    env = os.environ | {"OMP_NUM_THREADS": "1"}
-    result = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
-    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
-    weft("resume", "killed", cwd=folder)
-    weft(*long_words("apart"), cwd=folder)  # in a process of its own too: others may have changed how ours rounds
-    assert digest(folder / "killed") == digest(folder / "apart")
+    run_until_killed("measure", 2, *long_words("killed"), cwd=folder)
+    run_weft_process("resume", "killed", cwd=folder)
+    run_weft_process(
+        *long_words("apart"), cwd=folder
+    )  # in a process of its own too: others may have changed how ours rounds
+    assert hash_run(folder / "killed") == hash_run(folder / "apart")
 
 
 @pytest.mark.parametrize(
@@ -394,8 +399,8 @@ def test_changed_data_are_refused_by_name(folder, undisturbed, tmp_path, name, s
     for file in ("book.txt", "nli.csv"):
         shutil.copy(folder / file, tmp_path)
     shutil.copytree(undisturbed, tmp_path / "run")
-    here("resume", "run", cwd=tmp_path)  # a negative control: moved, not changed
+    run_weft("resume", "run", cwd=tmp_path)  # a negative control: moved, not changed
     with (tmp_path / name).open("a") as file:
         file.write("a fine film,a dull house,same\n")
-    result = here("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
-    assert result.returncode == 1 and said in result.stderr and len(told(result)) <= 3
+    result = run_weft("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
+    assert result.returncode == 1 and said in result.stderr and len(read_error_lines(result)) <= 3

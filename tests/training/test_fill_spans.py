@@ -8,8 +8,18 @@ import pytest
 import torch
 
 import weft as package
-from table_setup import EVERY, crash, fill_words, metrics, sets, told, write_book, write_pairs_table
-from training_setup import digest, done, here
+from fixtures.commands import (
+    SAVE_OFTEN,
+    filler_command,
+    read_error_lines,
+    read_last_event,
+    run_until_crash,
+    run_weft,
+    set_flags,
+)
+from fixtures.runs import hash_run, read_metrics
+from fixtures.tables import write_translation_table
+from fixtures.texts import write_book
 from weft.checkpoints.files import read_tensors
 from weft.data.spans import SpanMarks, restored
 from weft.generation import Hypothesis
@@ -26,7 +36,7 @@ PARTS = {"spans_loss", "spans_accuracy"}
 
 
 def words_for(out, *more, steps=STEPS, data="book.txt"):
-    return fill_words(data, str(out), steps, *T5, *sets(*EVERY), *more)
+    return filler_command(data, str(out), steps, *T5, *set_flags(*SAVE_OFTEN), *more)
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +44,14 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spans")
     write_book(folder / "book.txt")
     write_book(folder / "other.txt", 5)
-    write_pairs_table(folder / "pairs.tsv", 40)
+    write_translation_table(folder / "pairs.tsv", 40)
     return folder
 
 
 @pytest.fixture(scope="module")
 def trained(folder):
     """A run, and the last event of its training."""
-    event = done(here(*words_for("run"), "--json", cwd=folder))
+    event = read_last_event(run_weft(*words_for("run"), "--json", cwd=folder))
     return folder / "run", event
 
 
@@ -50,7 +60,7 @@ def trained(folder):
 
 def test_spans_are_learned_and_in_the_log(trained):
     run, event = trained
-    lines = metrics(run)
+    lines = read_metrics(run)
     for line in lines:
         assert {n for n in line if n.endswith(("_loss", "_accuracy")) and "validation" not in n} == PARTS
         assert line["loss"] == line["spans_loss"] and 0 <= line["spans_accuracy"] <= 1
@@ -107,11 +117,11 @@ def test_samples_fit_into_the_length(trained, folder, changes):
 
 
 def test_a_crash_changes_nothing(trained, folder):
-    crash((SpanPretraining, "measure", 2, True), *words_for("stopped"), cwd=folder)
-    assert len(metrics(folder / "stopped")) < STEPS
-    here("resume", "stopped", cwd=folder)
-    assert digest(folder / "stopped") == digest(trained[0])
-    assert [line["step"] for line in metrics(folder / "stopped")] == list(range(1, STEPS + 1))
+    run_until_crash((SpanPretraining, "measure", 2, True), *words_for("stopped"), cwd=folder)
+    assert len(read_metrics(folder / "stopped")) < STEPS
+    run_weft("resume", "stopped", cwd=folder)
+    assert hash_run(folder / "stopped") == hash_run(trained[0])
+    assert [line["step"] for line in read_metrics(folder / "stopped")] == list(range(1, STEPS + 1))
 
 
 # -- measuring --------------------------------------------------------------------------------
@@ -119,12 +129,12 @@ def test_a_crash_changes_nothing(trained, folder):
 
 def test_evaluate_gives_what_training_measured(trained, folder):
     run, event = trained
-    found = json.loads(here("evaluate", str(run), "--json", cwd=folder).stdout)
+    found = json.loads(run_weft("evaluate", str(run), "--json", cwd=folder).stdout)
     assert found["measured_on"] == "validation"
     assert found["loss"] == pytest.approx(event["validation_loss"], abs=1e-6)
     assert found["spans_accuracy"] == pytest.approx(event["spans_accuracy"], abs=1e-6)
-    assert f"spans {event['spans_accuracy']:.1%} right" in here("evaluate", str(run), cwd=folder).stdout
-    other = json.loads(here("evaluate", str(run), "other.txt", "--json", cwd=folder).stdout)
+    assert f"spans {event['spans_accuracy']:.1%} right" in run_weft("evaluate", str(run), cwd=folder).stdout
+    other = json.loads(run_weft("evaluate", str(run), "other.txt", "--json", cwd=folder).stdout)
     assert other["measured_on"] == "data" and other["loss"] != found["loss"]
 
 
@@ -164,7 +174,7 @@ def test_gaps_are_filled(trained, folder):
             assert len({candidate.text.strip() for candidate in gap}) == len(gap) and all(c.text.strip() for c in gap)
     (one,) = found[0].gaps
     assert found[0].best.split() == f"the cat {one[0].text} on the mat".split()
-    line = json.loads(here("fill", str(trained[0]), texts[0], "--json", "--top", "3", cwd=folder).stdout)
+    line = json.loads(run_weft("fill", str(trained[0]), texts[0], "--json", "--top", "3", cwd=folder).stdout)
     assert line == run.fill(texts[0], top=3).to_dict()
 
 
@@ -190,8 +200,8 @@ def test_answers_are_put_together_gap_by_gap(trained):
 
 def test_what_it_cannot_fill_is_refused(trained, folder):
     for text, said in (("no gap", "no [MASK]"), ("a [MASK] b " * 30, "at most 24"), ("[MASK]" * 100, "at most 99")):
-        result = here("fill", str(trained[0]), text, cwd=folder, check=False)
-        assert result.returncode == 1 and said in result.stderr and len(told(result)) <= 3
+        result = run_weft("fill", str(trained[0]), text, cwd=folder, check=False)
+        assert result.returncode == 1 and said in result.stderr and len(read_error_lines(result)) <= 3
 
 
 # -- refusals ---------------------------------------------------------------------------------
@@ -200,21 +210,21 @@ def test_what_it_cannot_fill_is_refused(trained, folder):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([*T5, *sets("objective.tasks=masked")], "objective.tasks = masked for a t5"),
-        ([*T5, *sets("objective.tasks=spans,masked")], "spans alone"),
-        ([*T5, *sets("objective.tasks=span")], "did you mean 'spans'?"),
-        ([*T5, *sets("objective.masked_share=0.3")], "objective.spans.share"),
+        ([*T5, *set_flags("objective.tasks=masked")], "objective.tasks = masked for a t5"),
+        ([*T5, *set_flags("objective.tasks=spans,masked")], "spans alone"),
+        ([*T5, *set_flags("objective.tasks=span")], "did you mean 'spans'?"),
+        ([*T5, *set_flags("objective.masked_share=0.3")], "objective.spans.share"),
         ([*T5, "--tokenizer", "wordpiece"], "does not give text back"),
-        ([*T5, *sets("data.length=3")], "more: spans need room"),
-        ([*T5, *sets("model.start=100000")], "start = 100000"),
-        (sets("objective.tasks=spans"), "objective.tasks = spans for a bert"),
-        (sets("objective.spans.share=0.3"), "objective.spans for a bert"),
+        ([*T5, *set_flags("data.length=3")], "more: spans need room"),
+        ([*T5, *set_flags("model.start=100000")], "start = 100000"),
+        (set_flags("objective.tasks=spans"), "objective.tasks = spans for a bert"),
+        (set_flags("objective.spans.share=0.3"), "objective.spans for a bert"),
     ],
 )
 def test_each_family_learns_what_it_can(folder, words, said):
-    result = here(*fill_words("book.txt", "refused", 2, *words), cwd=folder, check=False)
+    result = run_weft(*filler_command("book.txt", "refused", 2, *words), cwd=folder, check=False)
     assert result.returncode == 2 and said in result.stderr, result.stderr
-    assert len(told(result)) <= 3 and not (folder / "refused").exists()
+    assert len(read_error_lines(result)) <= 3 and not (folder / "refused").exists()
 
 
 def test_the_usual_objective_is_that_of_the_family():
@@ -227,9 +237,9 @@ def test_the_usual_objective_is_that_of_the_family():
 
 
 def test_the_usual_tokenizer_is_unigram(folder):
-    words = [*fill_words("book.txt", "none", 2), "--model", "t5", "--dry-run", "--json"]
+    words = [*filler_command("book.txt", "none", 2), "--model", "t5", "--dry-run", "--json"]
     words = [word for n, word in enumerate(words) if "--tokenizer" not in words[max(0, n - 1) : n + 1]]
-    plan = json.loads(here(*words, cwd=folder).stdout.splitlines()[-1])
+    plan = json.loads(run_weft(*words, cwd=folder).stdout.splitlines()[-1])
     assert (plan["tokenizer"], plan["model"], plan["tasks"]) == ("unigram", "t5", ["spans"])
 
 
@@ -242,24 +252,26 @@ def further(task, data, out, start, *more):
 
 def test_it_begins_where_the_other_ended(trained, folder):
     before = read_tensors(trained[0] / "model.safetensors")
-    here(*further("fill", "other.txt", "begun", trained[0], *sets("training.keep=9")), cwd=folder)
-    here(*further("translate", "pairs.tsv", "pairs", trained[0], *sets("training.keep=9")), cwd=folder)
+    run_weft(*further("fill", "other.txt", "begun", trained[0], *set_flags("training.keep=9")), cwd=folder)
+    run_weft(*further("translate", "pairs.tsv", "pairs", trained[0], *set_flags("training.keep=9")), cwd=folder)
     for run in ("begun", "pairs"):
         start = read_tensors(folder / run / "checkpoints" / "step-0" / "model.safetensors")
         assert before.keys() == start.keys() and all(torch.equal(before[name], start[name]) for name in before)
-        assert len(metrics(folder / run)) == 2
+        assert len(read_metrics(folder / run)) == 2
     assert isinstance(package.load(folder / "pairs").translate("the film was fine").text, str)
-    result = here(
-        *further("fill", "other.txt", "no", folder / "begun", *sets("objective.tasks=masked")), cwd=folder, check=False
+    result = run_weft(
+        *further("fill", "other.txt", "no", folder / "begun", *set_flags("objective.tasks=masked")),
+        cwd=folder,
+        check=False,
     )
     assert result.returncode == 2 and "for a t5" in result.stderr and not (folder / "no").exists()
 
 
 def test_a_t5_without_sentinels_is_no_start(folder):
-    sizes = sets("model.width=16", "model.depth=1", "model.attention.heads=2", "training.evaluate_every=2")
-    here("train", "translate", "pairs.tsv", "--model", "t5", "--out", "plain", "--steps", "2", "--threads", "1", *sizes,
-         cwd=folder)  # fmt: skip
-    result = here(*further("fill", "other.txt", "no", "plain"), cwd=folder, check=False)
+    sizes = set_flags("model.width=16", "model.depth=1", "model.attention.heads=2", "training.evaluate_every=2")
+    words = ["train", "translate", "pairs.tsv", "--model", "t5", "--out", "plain", "--steps", "2", "--threads", "1"]
+    run_weft(*words, *sizes, cwd=folder)
+    result = run_weft(*further("fill", "other.txt", "no", "plain"), cwd=folder, check=False)
     assert result.returncode == 1 and "no sentinels" in result.stderr and not (folder / "no").exists()
-    result = here("fill", "plain", "a [MASK]", cwd=folder, check=False)
+    result = run_weft("fill", "plain", "a [MASK]", cwd=folder, check=False)
     assert result.returncode == 1 and "no sentinels" in result.stderr

@@ -1,19 +1,18 @@
 """`--test`: measured once, at the very end, on the best weights, and never a reason for anything."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import weft as package
-from training_setup import SMALL, digest, done, here, text, train_words
+from fixtures.commands import TINY_GPT, generator_command, read_last_event, run_weft
+from fixtures.runs import hash_run
+from fixtures.texts import make_text
+from training.processes import run_until_killed
 from weft.tasks import load
 
-KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 STEPS = 30
 WORDS = ["--set", "training.evaluate_every=9", "--set", "training.checkpoint_every=6"]
 
@@ -21,18 +20,18 @@ WORDS = ["--set", "training.evaluate_every=9", "--set", "training.checkpoint_eve
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
-    (folder / "book.txt").write_text(text(1500))
-    (folder / "test.txt").write_text(text(700, seed=5))
+    (folder / "book.txt").write_text(make_text(1500))
+    (folder / "test.txt").write_text(make_text(700, seed=5))
     return folder
 
 
 def with_test(out, *more):
-    return train_words("book.txt", out, STEPS, *WORDS, "--test", "test.txt", *more)
+    return generator_command("book.txt", out, STEPS, *WORDS, "--test", "test.txt", *more)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(folder):
-    return folder / "alone", done(here(*with_test("alone", "--json"), cwd=folder))
+    return folder / "alone", read_last_event(run_weft(*with_test("alone", "--json"), cwd=folder))
 
 
 def test_the_last_event_has_the_metrics_of_the_test(folder, undisturbed):
@@ -49,7 +48,7 @@ def test_the_last_event_has_the_metrics_of_the_test(folder, undisturbed):
 
 
 def test_training_does_not_know_of_the_test(folder, undisturbed):
-    event = done(here(*train_words("book.txt", "without", STEPS, *WORDS, "--json"), cwd=folder))
+    event = read_last_event(run_weft(*generator_command("book.txt", "without", STEPS, *WORDS, "--json"), cwd=folder))
     assert event["measured_on"] == "validation" and "test_loss" not in event
     assert not (folder / "without" / "test.json").exists()
     for name in ("metrics.jsonl", "model.safetensors"):
@@ -57,31 +56,28 @@ def test_training_does_not_know_of_the_test(folder, undisturbed):
 
 
 def test_killed_before_the_test_it_is_measured_on_resuming(folder, undisturbed):
-    env = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, KILL_AT, "test", "1", *with_test("killed")]
-    result = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
-    assert result.returncode == -9, result.stderr.decode()
+    run_until_killed("test", 1, *with_test("killed"), cwd=folder)
     assert not (folder / "killed" / "test.json").exists()
-    event = done(here("resume", "killed", "--json", cwd=folder))
+    event = read_last_event(run_weft("resume", "killed", "--json", cwd=folder))
     same = ("steps", "validation_loss", "test_loss", "bits_per_byte", "measured_on")
     assert {name: event[name] for name in same} == {name: undisturbed[1][name] for name in same}
-    assert digest(folder / "killed") == digest(undisturbed[0])
+    assert hash_run(folder / "killed") == hash_run(undisturbed[0])
 
 
 def test_another_test_text_is_refused_on_resuming(folder, undisturbed, tmp_path):
     run = shutil.copytree(undisturbed[0], tmp_path / "run")
     shutil.copy(folder / "book.txt", tmp_path)
-    (tmp_path / "test.txt").write_text(text(700, seed=6))
-    result = here("resume", str(run), cwd=tmp_path, check=False)
+    (tmp_path / "test.txt").write_text(make_text(700, seed=6))
+    result = run_weft("resume", str(run), cwd=tmp_path, check=False)
     assert result.returncode == 1
     assert "the text in test.txt has changed since this run began\n" in result.stderr
-    (tmp_path / "test.txt").write_text(text(700, seed=5))
-    here("resume", str(run), cwd=tmp_path)
+    (tmp_path / "test.txt").write_text(make_text(700, seed=5))
+    run_weft("resume", str(run), cwd=tmp_path)
 
 
 def test_trained_further_it_is_measured_again(folder, undisturbed, tmp_path):
     run = shutil.copytree(undisturbed[0], tmp_path / "run")
-    event = done(here("resume", str(run), "--steps", "40", "--json", cwd=folder))
+    event = read_last_event(run_weft("resume", str(run), "--steps", "40", "--json", cwd=folder))
     assert event["measured_on"] == "test"
     assert event["test_loss"] != undisturbed[1]["test_loss"]
     assert event["test_loss"] == pytest.approx(load(run).evaluate(str(folder / "test.txt"))["loss"], abs=1e-6)
@@ -91,8 +87,8 @@ def test_the_best_weights_are_measured_and_not_the_last(folder, tmp_path, monkey
     """A text that is soon learned by heart: the last weights are worse than the best."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(folder / "test.txt", tmp_path)
-    (tmp_path / "little.txt").write_text(text(300))
-    changes = dict(setting.split("=") for setting in SMALL[1::2]) | {
+    (tmp_path / "little.txt").write_text(make_text(300))
+    changes = dict(setting.split("=") for setting in TINY_GPT) | {
         "model.width": 64, "model.dropout": 0, "training.evaluate_every": 10, "training.optimizer.kind": "adamw",
         "training.optimizer.learning_rate": 0.01,
     }  # fmt: skip
@@ -109,24 +105,26 @@ def test_the_best_weights_are_measured_and_not_the_last(folder, tmp_path, monkey
 
 
 def test_in_words(folder, tmp_path):
-    result = here(*with_test(str(tmp_path / "run")), cwd=folder)
+    result = run_weft(*with_test(str(tmp_path / "run")), cwd=folder)
     assert "700 are for the test at the end" in " ".join(result.stderr.split())
     assert any("on the test text (" in line for line in result.stderr.splitlines() if line.startswith("Done"))
 
 
 def test_a_test_text_that_cannot_be_measured_on(folder, tmp_path):
     (tmp_path / "x.txt").write_text("x")
-    result = here("train", "book.txt", "--test", str(tmp_path / "x.txt"), "--dry-run", cwd=folder, check=False)
+    result = run_weft("train", "book.txt", "--test", str(tmp_path / "x.txt"), "--dry-run", cwd=folder, check=False)
     assert result.returncode == 1 and "1 tokens of" in result.stderr
 
 
 def test_a_sample_before_and_after(folder, tmp_path):
-    done = here(*train_words("book.txt", str(tmp_path / "run"), STEPS, "--sample", "The", "--json"), cwd=folder)
+    done = run_weft(
+        *generator_command("book.txt", str(tmp_path / "run"), STEPS, "--sample", "The", "--json"), cwd=folder
+    )
     found = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "sample"]
     assert [event["when"] for event in found] == ["before", "after"]
     assert found[0]["text"] != found[1]["text"]
     told = load(tmp_path / "run").generate("The", max_tokens=60)
     assert found[1]["text"] == told  # of the weights that were kept
-    plain = here(*train_words("book.txt", str(tmp_path / "plain"), STEPS), cwd=folder)
+    plain = run_weft(*generator_command("book.txt", str(tmp_path / "plain"), STEPS), cwd=folder)
     assert plain.returncode == 0
-    assert digest(tmp_path / "run") == digest(tmp_path / "plain"), "looking changes nothing"
+    assert hash_run(tmp_path / "run") == hash_run(tmp_path / "plain"), "looking changes nothing"

@@ -1,23 +1,21 @@
 """`--from` and `--freeze`: training that begins with the weights of a run or of a Hugging Face folder."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 import weft as package
-from training_setup import digest, here, text, train_words
+from fixtures.commands import generator_command, run_weft
+from fixtures.runs import hash_run
+from fixtures.texts import make_text
+from training.processes import run_until_killed
 from weft.checkpoints.files import read_tensors
 from weft.errors import ConfigError, WeightsError
 from weft.models import GPTConfig
 from weft.training.freezing import freeze
 
-KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 FURTHER = ["--threads", "1", "--set", "training.batch=4", "--set", "training.checkpoint_every=5"]
 
 
@@ -25,9 +23,9 @@ FURTHER = ["--threads", "1", "--set", "training.batch=4", "--set", "training.che
 def folder(tmp_path_factory):
     """A book, another one in other words, and a run that knows the first."""
     folder = tmp_path_factory.mktemp("work")
-    (folder / "book.txt").write_text(text(2000))
-    (folder / "other.txt").write_text(text(1500, seed=3).upper())
-    here(*train_words("book.txt", "first", 40), cwd=folder)
+    (folder / "book.txt").write_text(make_text(2000))
+    (folder / "other.txt").write_text(make_text(1500, seed=3).upper())
+    run_weft(*generator_command("book.txt", "first", 40), cwd=folder)
     return folder
 
 
@@ -40,7 +38,7 @@ def weights_of(run):
 
 
 def test_it_begins_where_the_other_ended(folder):
-    here(*more("begun", "--set", "training.keep=9"), cwd=folder)
+    run_weft(*more("begun", "--set", "training.keep=9"), cwd=folder)
     first = weights_of(folder / "first")
     checkpoints = folder / "begun" / "checkpoints"
     start, later = (read_tensors(checkpoints / step / "model.safetensors") for step in ("step-0", "step-5"))
@@ -56,8 +54,8 @@ def test_it_begins_where_the_other_ended(folder):
 def test_it_learns_faster_than_from_scratch(folder):
     """On the text the first run knows: a few steps from there beat as many from nothing."""
     words = ["train", "generate", "book.txt", "--steps", "5", "--json", "--threads", "1"]
-    started = here(*words, "--from", "first", "--out", "again", cwd=folder).stdout
-    fresh = here(*train_words("book.txt", "fresh", 5, "--json"), cwd=folder).stdout
+    started = run_weft(*words, "--from", "first", "--out", "again", cwd=folder).stdout
+    fresh = run_weft(*generator_command("book.txt", "fresh", 5, "--json"), cwd=folder).stdout
     losses = [json.loads(out.splitlines()[-1])["validation_loss"] for out in (started, fresh)]
     assert losses[0] < losses[1] - 0.5
 
@@ -71,29 +69,25 @@ def test_it_learns_faster_than_from_scratch(folder):
 )
 def test_killed_and_resumed_it_ends_with_the_same_bytes(folder, tmp_path, point, count):
     if not (folder / "whole").exists():
-        here(*more("whole"), cwd=folder)
+        run_weft(*more("whole"), cwd=folder)
     out = f"killed-{point}-{count}"
-    words = [sys.executable, KILL_AT, point, str(count), *more(out)]
-    killed = subprocess.run(
-        words, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, check=False
-    )
-    assert killed.returncode == -9
+    run_until_killed(point, count, *more(out), cwd=folder)
     if point == "step":  # once the first checkpoint stands, the other model may be gone
         shutil.move(folder / "first", tmp_path / "first")
     try:
-        here("resume", out, cwd=folder)
+        run_weft("resume", out, cwd=folder)
     finally:
         if point == "step":
             shutil.move(tmp_path / "first", folder / "first")
-    assert digest(folder / out) == digest(folder / "whole")
+    assert hash_run(folder / out) == hash_run(folder / "whole")
 
 
 def test_frozen_parts_keep_their_weights(folder):
-    here(*more("frozen", "--freeze", "1"), cwd=folder)
+    run_weft(*more("frozen", "--freeze", "1"), cwd=folder)
     before, after = weights_of(folder / "first"), weights_of(folder / "frozen")
     same = {name for name in before if torch.equal(before[name], after[name])}
     assert same == {name for name in before if name.startswith(("tokens.", "layers.0."))}
-    here(*more("embeddings", "--freeze", "embeddings"), cwd=folder)
+    run_weft(*more("embeddings", "--freeze", "embeddings"), cwd=folder)
     after = weights_of(folder / "embeddings")
     assert {name for name in before if torch.equal(before[name], after[name])} == {"tokens.weight"}
 
@@ -111,7 +105,7 @@ def with_hf(folder):
 
 def test_from_a_hugging_face_folder(with_hf):
     folder = with_hf
-    here(*more("tuned", "--set", "data.length=8", start="hf"), cwd=folder)
+    run_weft(*more("tuned", "--set", "data.length=8", start="hf"), cwd=folder)
     before, after = package.load(folder / "hf").model, package.load(folder / "tuned").model
     assert type(before) is type(after)
     assert 0 < (before.tokens.weight - after.tokens.weight).abs().max() < 0.05
@@ -119,7 +113,7 @@ def test_from_a_hugging_face_folder(with_hf):
 
 
 def test_settings_that_keep_the_shapes_may_change(folder):
-    here(*more("dropped", "--set", "model.dropout=0.3", "--set", "model.attention.kind=hard"), cwd=folder)
+    run_weft(*more("dropped", "--set", "model.dropout=0.3", "--set", "model.attention.kind=hard"), cwd=folder)
     assert package.load(folder / "dropped").model_config.attention.kind == "hard"
 
 
@@ -134,7 +128,7 @@ def test_settings_that_keep_the_shapes_may_change(folder):
     ],
 )
 def test_what_cannot_be_is_refused(folder, words, said):
-    refused = here(*more("refused", *words), cwd=folder, check=False)
+    refused = run_weft(*more("refused", *words), cwd=folder, check=False)
     assert refused.returncode in (1, 2) and said in refused.stderr
     told = [line for line in refused.stderr.strip().splitlines() if not line.endswith("…")]
     assert len(told) <= 3 and "Traceback" not in refused.stderr
@@ -142,13 +136,13 @@ def test_what_cannot_be_is_refused(folder, words, said):
 
 
 def test_a_start_that_is_none(folder):
-    refused = here(*more("refused", start="nowhere"), cwd=folder, check=False)
+    refused = run_weft(*more("refused", start="nowhere"), cwd=folder, check=False)
     assert refused.returncode == 2 and "no such folder" in refused.stderr
 
 
 def test_nothing_to_resume_in_an_imported_run(with_hf):
-    here("import", "hf", "--out", "imported", cwd=with_hf)
-    refused = here("resume", "imported", cwd=with_hf, check=False)
+    run_weft("import", "hf", "--out", "imported", cwd=with_hf)
+    refused = run_weft("resume", "imported", cwd=with_hf, check=False)
     assert refused.returncode == 1 and "--from" in refused.stderr
 
 

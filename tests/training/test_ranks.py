@@ -1,47 +1,36 @@
 """Two processes on one global batch: the result of one process, within rounding; resumed to the byte."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
-from training_setup import digest, text, train_words, weft
+from fixtures.commands import generator_command, run_weft_process
+from fixtures.runs import hash_run
+from fixtures.texts import make_text
+from training.processes import KILL_AT, torchrun
 
-KILL_AT = str(Path(__file__).with_name("kill_at.py"))
 STEPS = 24
 SAVES = ["--set", "training.evaluate_every=9", "--set", "training.checkpoint_every=6"]
 NO_DROPOUT = ["--set", "model.dropout=0.0"]
 
 
-def torchrun(folder, *command, check=True):
-    """Two ranks on this machine, through gloo on the loopback address."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    return subprocess.run(
-        [*launcher, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=check
-    )
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
-    (folder / "book.txt").write_text(text(1500))
-    (folder / "test.txt").write_text(text(600, seed=3))
+    (folder / "book.txt").write_text(make_text(1500))
+    (folder / "test.txt").write_text(make_text(600, seed=3))
     return folder
 
 
 @pytest.fixture(scope="module")
 def together(folder):
-    torchrun(folder, "-m", "weft", *train_words("book.txt", "together", STEPS, *SAVES, *NO_DROPOUT))
+    torchrun(folder, "-m", "weft", *generator_command("book.txt", "together", STEPS, *SAVES, *NO_DROPOUT))
     return folder / "together"
 
 
 def test_two_ranks_give_what_one_gives(folder, together):
-    weft(*train_words("book.txt", "alone", STEPS, *SAVES, *NO_DROPOUT), cwd=folder)
+    run_weft_process(*generator_command("book.txt", "alone", STEPS, *SAVES, *NO_DROPOUT), cwd=folder)
     one, two = load_file(folder / "alone" / "model.safetensors"), load_file(together / "model.safetensors")
     # rounding of a sum in another order, carried through 24 steps
     assert max((one[name] - two[name]).abs().max().item() for name in one) < 2e-3
@@ -61,30 +50,32 @@ SHARDED = ["--set", "training.optimizer.kind=adamw", "--set", "training.optimize
 @pytest.mark.slow
 def test_sharded_ranks_give_what_one_gives_and_resume_to_the_byte(folder):
     words = [*SAVES, *NO_DROPOUT, *SHARDED]
-    weft(*train_words("book.txt", "adam-alone", STEPS, *words), cwd=folder)
+    run_weft_process(*generator_command("book.txt", "adam-alone", STEPS, *words), cwd=folder)
     words += ["--set", "training.sharded=true", "--test", "test.txt"]
-    torchrun(folder, "-m", "weft", *train_words("book.txt", "sharded", STEPS, *words))
+    torchrun(folder, "-m", "weft", *generator_command("book.txt", "sharded", STEPS, *words))
     one, two = (load_file(folder / name / "model.safetensors") for name in ("adam-alone", "sharded"))
     assert one.keys() == two.keys()
-    test = json.loads(weft("evaluate", "sharded", "test.txt", "--json", cwd=folder).stdout)
+    test = json.loads(run_weft_process("evaluate", "sharded", "test.txt", "--json", cwd=folder).stdout)
     assert abs(json.loads((folder / "sharded" / "test.json").read_text())["test_loss"] - test["loss"]) < 1e-5
     assert max((one[name] - two[name]).abs().max().item() for name in one) < 2e-3
-    result = torchrun(folder, KILL_AT, "step", "15", *train_words("book.txt", "shot", STEPS, *words), check=False)
+    result = torchrun(folder, KILL_AT, "step", "15", *generator_command("book.txt", "shot", STEPS, *words), check=False)
     assert result.returncode != 0
     torchrun(folder, "-m", "weft", "resume", "shot")
-    assert digest(folder / "shot") == digest(folder / "sharded")
+    assert hash_run(folder / "shot") == hash_run(folder / "sharded")
 
 
 def test_sharding_needs_adamw(folder):
-    result = weft(*train_words("book.txt", "no", STEPS, "--set", "training.sharded=true"), cwd=folder, check=False)
+    result = run_weft_process(
+        *generator_command("book.txt", "no", STEPS, "--set", "training.sharded=true"), cwd=folder, check=False
+    )
     assert result.returncode == 2
     assert "optimizer.kind=adamw" in result.stderr
 
 
 @pytest.mark.slow
 def test_two_ranks_that_are_killed_resume_to_the_byte(folder, together):
-    words = train_words("book.txt", "killed", STEPS, *SAVES, *NO_DROPOUT)
+    words = generator_command("book.txt", "killed", STEPS, *SAVES, *NO_DROPOUT)
     result = torchrun(folder, KILL_AT, "step", "15", *words, check=False)
     assert result.returncode != 0
     torchrun(folder, "-m", "weft", "resume", "killed")
-    assert digest(folder / "killed") == digest(together)
+    assert hash_run(folder / "killed") == hash_run(together)

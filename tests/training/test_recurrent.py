@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from table_setup import crash, metrics, sets
-from training_setup import digest, done, here, text
+from fixtures.commands import read_last_event, run_until_crash, run_weft, set_flags
+from fixtures.runs import hash_run, read_metrics
+from fixtures.texts import make_text
 from weft.checkpoints import checkpoint
 from weft.tasks import load
 from weft.tasks.generate import task as generate
@@ -28,16 +29,16 @@ EVERY = (
 
 def words(out, kind="lstm", steps=STEPS, *more):
     base = ["train", "book.txt", "--model", kind, "--tokenizer", "characters", "--out", str(out), "--threads", "1"]
-    return [*base, "--steps", str(steps), *sets(*TINY, *EVERY), *more]
+    return [*base, "--steps", str(steps), *set_flags(*TINY, *EVERY), *more]
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """A text of 540 tokens to learn from: an epoch is 11 steps, so that 36 reach into a fourth."""
     folder = tmp_path_factory.mktemp("recurrent")
-    (folder / "book.txt").write_text(text(600))
+    (folder / "book.txt").write_text(make_text(600))
     for kind in KINDS:
-        here(*words(folder / kind, kind), cwd=folder)
+        run_weft(*words(folder / kind, kind), cwd=folder)
     return folder
 
 
@@ -54,32 +55,32 @@ POINTS = {
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_changes_nothing(desk, point):
     out = desk / point.replace(" ", "-").replace(",", "")
-    crash(POINTS[point], *words(out), cwd=desk)
-    here("resume", str(out), cwd=desk)
-    assert digest(out) == digest(desk / "lstm")
-    assert "checkpoints/step-36/carried.safetensors" in digest(out)
-    assert [line["step"] for line in metrics(out)] == list(range(1, STEPS + 1))
+    run_until_crash(POINTS[point], *words(out), cwd=desk)
+    run_weft("resume", str(out), cwd=desk)
+    assert hash_run(out) == hash_run(desk / "lstm")
+    assert "checkpoints/step-36/carried.safetensors" in hash_run(out)
+    assert [line["step"] for line in read_metrics(out)] == list(range(1, STEPS + 1))
 
 
 @pytest.mark.parametrize("kind", ["rnn", "gru"])
 def test_a_crash_changes_nothing_in_the_other_kinds(desk, kind):
-    crash((Trainer, "_step", 17, True), *words(f"cut-{kind}", kind), cwd=desk)
-    here("resume", f"cut-{kind}", cwd=desk)
-    assert digest(desk / f"cut-{kind}") == digest(desk / kind)
+    run_until_crash((Trainer, "_step", 17, True), *words(f"cut-{kind}", kind), cwd=desk)
+    run_weft("resume", f"cut-{kind}", cwd=desk)
+    assert hash_run(desk / f"cut-{kind}") == hash_run(desk / kind)
 
 
 def test_negative_control_a_resume_without_the_carried_state_is_noticed(desk, monkeypatch):
-    crash((Trainer, "_step", 17, True), *words("forgetful"), cwd=desk)
+    run_until_crash((Trainer, "_step", 17, True), *words("forgetful"), cwd=desk)
     monkeypatch.setattr(resume.TrainingState, "load_carried", lambda state, tensors: None)
-    here("resume", "forgetful", cwd=desk)
-    ours, theirs = metrics(desk / "forgetful"), metrics(desk / "lstm")
+    run_weft("resume", "forgetful", cwd=desk)
+    ours, theirs = read_metrics(desk / "forgetful"), read_metrics(desk / "lstm")
     assert ours[:14] == theirs[:14] and ours[14] != theirs[14]  # from the checkpoint at step 14 on
 
 
 def test_training_further_goes_on_with_the_state(desk):
-    here(*words("further", "gru", 9), cwd=desk)
-    here("resume", "further", "--steps", "5", cwd=desk)
-    assert [line["step"] for line in metrics(desk / "further")] == list(range(1, 15))
+    run_weft(*words("further", "gru", 9), cwd=desk)
+    run_weft("resume", "further", "--steps", "5", cwd=desk)
+    assert [line["step"] for line in read_metrics(desk / "further")] == list(range(1, 15))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,8 +90,8 @@ def test_what_it_gives(desk, kind):
     assert run.model(ids).shape == (2, 5, run.tokenizer.vocab_size)
     assert run.model_config.context is None and run.config.data.length == 8
     assert len(run.generate("The cat", max_tokens=7, temperature=0)) == 7
-    found = json.loads(here("evaluate", kind, "--json", cwd=desk).stdout)
-    last = metrics(desk / kind)[-1]
+    found = json.loads(run_weft("evaluate", kind, "--json", cwd=desk).stdout)
+    last = read_metrics(desk / kind)[-1]
     assert math.isclose(found["loss"], last["validation_loss"], rel_tol=1e-6)
     assert run.embed(["one", "another text"]).shape == (2, 12)
     assert np.allclose(run.embed("one"), run.embed(["one", "another text"])[0], atol=1e-6)
@@ -108,20 +109,20 @@ def test_prompts_of_different_lengths_are_written_on_together_as_alone(desk):
 
 
 def test_it_learns(tmp_path):
-    (tmp_path / "book.txt").write_text(text(6000))
+    (tmp_path / "book.txt").write_text(make_text(6000))
     words_ = ["train", "book.txt", "--model", "lstm", "--tokenizer", "characters", "--out", "run", "--threads", "1"]
-    here(*words_, "--steps", "60", *sets("model.width=48", "model.depth=1", "data.length=16"), cwd=tmp_path)
-    lines = metrics(tmp_path / "run")
+    run_weft(*words_, "--steps", "60", *set_flags("model.width=48", "model.depth=1", "data.length=16"), cwd=tmp_path)
+    lines = read_metrics(tmp_path / "run")
     assert abs(lines[0]["loss"] - math.log(load(tmp_path / "run").tokenizer.vocab_size)) < 0.05
     assert lines[-1]["validation_loss"] < 1.8
 
 
 def test_another_run_begins_with_its_weights(desk):
     more = ["--steps", "2", "--threads", "1", "--json"]
-    result = here("train", "book.txt", "--from", "lstm", "--out", "begun", *more, cwd=desk)
+    result = run_weft("train", "book.txt", "--from", "lstm", "--out", "begun", *more, cwd=desk)
     assert json.loads((desk / "begun" / "config.json").read_text())["model"]["kind"] == "lstm"
-    assert done(result)["validation_loss"] < metrics(desk / "lstm")[0]["loss"]
-    here("train", "book.txt", "--from", "lstm", "--freeze", "1", "--out", "frozen", *more, cwd=desk)
+    assert read_last_event(result)["validation_loss"] < read_metrics(desk / "lstm")[0]["loss"]
+    run_weft("train", "book.txt", "--from", "lstm", "--freeze", "1", "--out", "frozen", *more, cwd=desk)
     before, after = load(desk / "lstm").model.state_dict(), load(desk / "frozen").model.state_dict()
     moved = {name for name in before if not torch.equal(before[name], after[name])}
     assert moved and not any(name.startswith(("tokens.", "layers.0.")) for name in moved)
@@ -140,18 +141,18 @@ def test_another_run_begins_with_its_weights(desk):
     ],
 )
 def test_typed_mistakes(desk, typed, code, said):
-    result = here("train", "generate", "book.txt", *typed, "--out", "no", cwd=desk, check=False)
+    result = run_weft("train", "generate", "book.txt", *typed, "--out", "no", cwd=desk, check=False)
     assert result.returncode == code and said in result.stderr
     assert len(result.stderr[result.stderr.index("weft: ") :].splitlines()) <= 3
     assert not (desk / "no").exists()
 
 
 def test_export_is_refused_with_a_reason(desk):
-    result = here("export", "lstm", "theirs", "--to", "hf", cwd=desk, check=False)
+    result = run_weft("export", "lstm", "theirs", "--to", "hf", cwd=desk, check=False)
     assert result.returncode == 1 and "not lstm" in result.stderr and not (desk / "theirs").exists()
 
 
 def test_a_dry_run_says_what_it_would_do(desk):
-    result = here("train", "book.txt", "--model", "gru", "--minutes", "0.05", "--dry-run", "--json", cwd=desk)
+    result = run_weft("train", "book.txt", "--model", "gru", "--minutes", "0.05", "--dry-run", "--json", cwd=desk)
     plan = next(json.loads(line) for line in result.stdout.splitlines() if '"plan"' in line)
     assert plan["model"] == "gru" and plan["steps"] >= 1 and plan["parameters"] > 1000 and plan["flops"] > 0

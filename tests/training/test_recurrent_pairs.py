@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import weft as package
-from table_setup import crash, metrics, reversals, sets, told, write_pairs_table
-from training_setup import digest, here
+from fixtures.commands import read_error_lines, run_until_crash, run_weft, set_flags
+from fixtures.runs import hash_run, read_metrics
+from fixtures.tables import make_reversals, write_translation_table
 from weft.models import BahdanauConfig, ModelConfig, Seq2SeqConfig, Seq2SeqLM, sizing_of
 from weft.models.seq2seq import SIZES as LADDER
 from weft.report import training_report
@@ -27,22 +28,22 @@ STEPS = 6
 
 def words(kind, out, *more, data="pairs.tsv", steps=STEPS):
     start = ["train", "translate", data, "--model", kind, "--steps", str(steps), "--out", str(out), "--threads", "1"]
-    return [*start, *sets(*SIZES), *more]
+    return [*start, *set_flags(*SIZES), *more]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recurrent")
-    write_pairs_table(folder / "pairs.tsv", 40)
-    write_pairs_table(folder / "test.tsv", 6, seed=9)
+    write_translation_table(folder / "pairs.tsv", 40)
+    write_translation_table(folder / "test.tsv", 6, seed=9)
     for kind in KINDS:
-        here(*words(kind, kind, "--test", "test.tsv", *sets(*EVERY)), cwd=folder)
+        run_weft(*words(kind, kind, "--test", "test.tsv", *set_flags(*EVERY)), cwd=folder)
     return folder
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_and_is_measured(folder, kind):
-    lines = metrics(folder / kind)
+    lines = read_metrics(folder / kind)
     assert lines[-1]["loss"] < lines[0]["loss"] - 0.2
     checks = [line for line in lines if "validation_bleu" in line]
     assert [line["step"] for line in checks] == [3, 6] and "validation_chrf" in checks[0]
@@ -51,58 +52,64 @@ def test_it_learns_and_is_measured(folder, kind):
     assert "By the length of the source" in training_report(folder / kind)
     run = package.load(folder / kind)
     assert run.task == "translate" and "weft translate" in (folder / kind / "README.md").read_text()
-    found = json.loads(here("evaluate", kind, "--json", cwd=folder).stdout)
+    found = json.loads(run_weft("evaluate", kind, "--json", cwd=folder).stdout)
     assert found["bleu"] == pytest.approx(test["bleu"]) and found["by_length"] == test["by_length"]
-    table = here("evaluate", kind, cwd=folder).stdout.splitlines()
+    table = run_weft("evaluate", kind, cwd=folder).stdout.splitlines()
     assert table[1].split() == ["words", "of", "the", "source", "pairs", "BLEU", "exact"] and len(table) > 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crash_changes_nothing(folder, kind):
-    more = ["--test", "test.tsv", *sets(*EVERY)]
-    crash((Trainer, "_step", 5, True), *words(kind, f"{kind}-crashed", *more), cwd=folder)
-    here("resume", f"{kind}-crashed", cwd=folder)
-    assert digest(folder / f"{kind}-crashed") == digest(folder / kind)
+    more = ["--test", "test.tsv", *set_flags(*EVERY)]
+    run_until_crash((Trainer, "_step", 5, True), *words(kind, f"{kind}-crashed", *more), cwd=folder)
+    run_weft("resume", f"{kind}-crashed", cwd=folder)
+    assert hash_run(folder / f"{kind}-crashed") == hash_run(folder / kind)
     assert (folder / f"{kind}-crashed" / "test.json").read_bytes() == (folder / kind / "test.json").read_bytes()
-    here(*words(kind, f"{kind}-seeded", *more, "--seed", "1"), cwd=folder)
-    assert digest(folder / f"{kind}-seeded")["model.safetensors"] != digest(folder / kind)["model.safetensors"]
+    run_weft(*words(kind, f"{kind}-seeded", *more, "--seed", "1"), cwd=folder)
+    assert hash_run(folder / f"{kind}-seeded")["model.safetensors"] != hash_run(folder / kind)["model.safetensors"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_verb_is_the_same(folder, kind, tmp_path):
-    texts = [source for source, _ in reversals(5, seed=8)]
+    texts = [source for source, _ in make_reversals(5, seed=8)]
     run = package.load(folder / kind)
     alone = [run.translate(text).text for text in texts]
     assert [one.text for one in run.translate(texts)] == alone
     (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in texts))
-    here("translate", kind, "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt"), cwd=folder)
+    run_weft("translate", kind, "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt"), cwd=folder)
     assert (tmp_path / "out.txt").read_text() == "".join(" ".join(text.splitlines()) + "\n" for text in alone)
     best = run.translate(TEXT, best=3, beams=4)
     assert len(best.others) == 2 and best.score >= best.others[0].score >= best.others[1].score
-    greedy = here("translate", kind, TEXT, "--beams", "1", cwd=folder).stdout
-    assert greedy == here("translate", kind, TEXT, "--beams", "1", "--alpha", "0", cwd=folder).stdout
+    greedy = run_weft("translate", kind, TEXT, "--beams", "1", cwd=folder).stdout
+    assert greedy == run_weft("translate", kind, TEXT, "--beams", "1", "--alpha", "0", cwd=folder).stdout
 
 
 def test_additive_weights_are_the_alignment(folder):
-    shown = json.loads(here("translate", "bahdanau", TEXT, "--align", "--json", cwd=folder).stdout)
+    shown = json.loads(run_weft("translate", "bahdanau", TEXT, "--align", "--json", cwd=folder).stdout)
     words = "".join(link["word"] for link in shown["alignment"])
     assert "".join(words.split()) == "".join(shown["translation"].split())
     for link in shown["alignment"]:
         weights = [share for _, share in link["looks"]]
         assert 0.3 < sum(weights) <= 1 + 1e-6 and link["weight"] == max(weights)
     for text in (TEXT, ""):  # before anything is searched for
-        refused = here("translate", "seq2seq", text, "--align", cwd=folder, check=False)
-        assert refused.returncode == 1 and "nothing looks at the source" in refused.stderr and len(told(refused)) <= 3
+        refused = run_weft("translate", "seq2seq", text, "--align", cwd=folder, check=False)
+        assert (
+            refused.returncode == 1
+            and "nothing looks at the source" in refused.stderr
+            and len(read_error_lines(refused)) <= 3
+        )
         assert refused.stdout == ""
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_separate_vocabularies_and_a_beginning_from_it(folder, kind):
-    here(*words(kind, f"{kind}-two", *sets("data.vocabularies=separate", "model.depth=2"), steps=2), cwd=folder)
+    run_weft(
+        *words(kind, f"{kind}-two", *set_flags("data.vocabularies=separate", "model.depth=2"), steps=2), cwd=folder
+    )
     two = package.load(folder / f"{kind}-two")
     assert two.source_tokenizer is not two.tokenizer and two.model.source_tokens is not None
     assert two.translate(TEXT).source == TEXT
-    here(
+    run_weft(
         "train", "translate", "test.tsv", "--from", f"{kind}-two", "--freeze", "1", "--steps", "1", "--threads", "1",
         "--out", f"{kind}-further", cwd=folder,
     )  # fmt: skip
@@ -117,11 +124,11 @@ def test_separate_vocabularies_and_a_beginning_from_it(folder, kind):
 
 
 def test_lengths_are_told_of_what_was_held_out_if_there_is_no_test(folder):
-    here(*words("seq2seq", "untested", steps=2), cwd=folder)
+    run_weft(*words("seq2seq", "untested", steps=2), cwd=folder)
     rows = json.loads((folder / "untested" / "by_length.json").read_text())
     assert sum(row["pairs"] for row in rows) == 4 and not (folder / "untested" / "test.json").exists()
     assert "By the length of the source" in training_report(folder / "untested")
-    found = json.loads(here("evaluate", "untested", "--json", cwd=folder).stdout)
+    found = json.loads(run_weft("evaluate", "untested", "--json", cwd=folder).stdout)
     assert [row["words"] for row in found["by_length"]] == [row["words"] for row in rows]
 
 
@@ -132,15 +139,19 @@ def test_lengths_are_told_of_what_was_held_out_if_there_is_no_test(folder):
         (["train", "fill", "pairs.tsv", "--model", "bahdanau"], 2, "not for fill"),
         (["train", "translate", "pairs.tsv", "--model", "bahdanu"], 2, "did you mean 'bahdanau'?"),
         (["train", "translate", "pairs.tsv", "--model", "seq2sec"], 2, "did you mean 'seq2seq'?"),
-        (["train", "translate", "pairs.tsv", "--model", "seq2seq", *sets("model.attention.heads=2")], 2, "attention"),
         (
-            ["train", "translate", "pairs.tsv", "--model", "seq2seq", *sets("model.revers=1")],
+            ["train", "translate", "pairs.tsv", "--model", "seq2seq", *set_flags("model.attention.heads=2")],
+            2,
+            "attention",
+        ),
+        (
+            ["train", "translate", "pairs.tsv", "--model", "seq2seq", *set_flags("model.revers=1")],
             2,
             "did you mean 'reverse'?",
         ),
-        (["train", "translate", "pairs.tsv", "--model", "bahdanau", *sets("model.depth=0")], 2, "depth"),
+        (["train", "translate", "pairs.tsv", "--model", "bahdanau", *set_flags("model.depth=0")], 2, "depth"),
         (
-            ["train", "translate", "pairs.tsv", "--model", "seq2seq", "--freeze", "7", *sets("model.depth=1")],
+            ["train", "translate", "pairs.tsv", "--model", "seq2seq", "--freeze", "7", *set_flags("model.depth=1")],
             2,
             "at most",
         ),
@@ -152,9 +163,9 @@ def test_lengths_are_told_of_what_was_held_out_if_there_is_no_test(folder):
     ],
 )
 def test_what_cannot_be_is_refused(folder, typed, code, said):
-    result = here(*typed, cwd=folder, check=False)
+    result = run_weft(*typed, cwd=folder, check=False)
     assert result.returncode == code, result.stderr
-    assert said in result.stderr and "Traceback" not in result.stderr and len(told(result)) <= 3
+    assert said in result.stderr and "Traceback" not in result.stderr and len(read_error_lines(result)) <= 3
     assert not (folder / "away").exists() and not (folder / "runs").exists()
 
 

@@ -5,9 +5,10 @@ import json
 import pytest
 from safetensors.torch import load_file
 
-from table_setup import sets
-from training.test_ranks import KILL_AT, torchrun
-from training_setup import digest, text, weft
+from fixtures.commands import run_weft_process, set_flags
+from fixtures.runs import hash_run
+from fixtures.texts import make_text
+from training.processes import KILL_AT, torchrun
 
 STEPS = 16
 TINY = ("model.width=8", "model.depth=1", "data.length=8", "training.batch=5", "training.precision=float32")
@@ -17,19 +18,19 @@ pytestmark = pytest.mark.slow
 
 def words(out, *more):
     base = ["train", "book.txt", "--model", "lstm", "--tokenizer", "characters", "--out", out, "--threads", "1"]
-    return [*base, "--steps", str(STEPS), *sets(*TINY, *SAVES), *more]
+    return [*base, "--steps", str(STEPS), *set_flags(*TINY, *SAVES), *more]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
-    (folder / "book.txt").write_text(text(500))
+    (folder / "book.txt").write_text(make_text(500))
     torchrun(folder, "-m", "weft", *words("together"))
     return folder
 
 
 def test_two_ranks_give_what_one_gives(folder):
-    weft(*words("alone"), cwd=folder)
+    run_weft_process(*words("alone"), cwd=folder)
     lines = [
         [json.loads(line) for line in (folder / run / "metrics.jsonl").read_text().splitlines()]
         for run in ("alone", "together")
@@ -48,4 +49,4 @@ def test_a_kill_changes_nothing(folder):
     result = torchrun(folder, KILL_AT, "step", "9", *words("killed"), check=False)
     assert result.returncode != 0
     torchrun(folder, "-m", "weft", "resume", "killed")
-    assert digest(folder / "killed") == digest(folder / "together")
+    assert hash_run(folder / "killed") == hash_run(folder / "together")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from training_setup import digest, trainer
+from fixtures.runs import hash_run
+from training.tiny_trainer import make_trainer
 from weft.checkpoints import RunDirectory, list_checkpoints
 from weft.errors import DataError
 from weft.training import AdamWConfig, Trainer, precision, resume
@@ -32,27 +33,27 @@ def crash_at(step):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "alone"
-    assert trainer(path).train().stopped_by == "finished"
-    return digest(path)
+    assert make_trainer(path).train().stopped_by == "finished"
+    return hash_run(path)
 
 
 def test_the_same_seed_gives_the_same_bytes(undisturbed, tmp_path):
-    trainer(tmp_path / "again").train()
-    assert digest(tmp_path / "again") == undisturbed
+    make_trainer(tmp_path / "again").train()
+    assert hash_run(tmp_path / "again") == undisturbed
 
 
 def test_another_seed_gives_others(undisturbed, tmp_path):
-    trainer(tmp_path / "other", seed=1).train()
-    assert digest(tmp_path / "other") != undisturbed
+    make_trainer(tmp_path / "other", seed=1).train()
+    assert hash_run(tmp_path / "other") != undisturbed
 
 
 @pytest.mark.parametrize("step", [1, 4, 5, 6, 7, 8, 12, 13, 14, 24, 25, 26, 29])
 def test_a_crash_after_any_step_changes_nothing(undisturbed, tmp_path, step):
     """The epoch is 12 steps: 12, 13, 24 and 25 are its borders; 5 and 25 are saves, 7 and 14 evaluations."""
     with pytest.raises(Crash):
-        trainer(tmp_path / "run", on_step=crash_at(step)).train()
-    trainer(tmp_path / "run").train()
-    assert digest(tmp_path / "run") == undisturbed
+        make_trainer(tmp_path / "run", on_step=crash_at(step)).train()
+    make_trainer(tmp_path / "run").train()
+    assert hash_run(tmp_path / "run") == undisturbed
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(1, STEPS + 1))
 
@@ -60,26 +61,26 @@ def test_a_crash_after_any_step_changes_nothing(undisturbed, tmp_path, step):
 def test_several_crashes_in_a_row(undisturbed, tmp_path):
     for step in (3, 11, 12, 12, 27):
         with pytest.raises(Crash):
-            trainer(tmp_path / "run", on_step=crash_at(step)).train()
-    trainer(tmp_path / "run").train()
-    assert digest(tmp_path / "run") == undisturbed
+            make_trainer(tmp_path / "run", on_step=crash_at(step)).train()
+    make_trainer(tmp_path / "run").train()
+    assert hash_run(tmp_path / "run") == undisturbed
 
 
 def test_a_crashed_trainer_that_is_forgotten_late_writes_nothing_more(undisturbed, tmp_path):
     """As in a notebook, where an error keeps everything alive until the next one."""
-    crashed = trainer(tmp_path / "run", on_step=crash_at(13))
+    crashed = make_trainer(tmp_path / "run", on_step=crash_at(13))
     with pytest.raises(Crash):
         crashed.train()
-    trainer(tmp_path / "run").train()
+    make_trainer(tmp_path / "run").train()
     del crashed
     gc.collect()
-    assert digest(tmp_path / "run") == undisturbed
+    assert hash_run(tmp_path / "run") == undisturbed
 
 
 def test_training_a_finished_run_again_changes_nothing(undisturbed, tmp_path):
-    trainer(tmp_path / "run").train()
-    assert trainer(tmp_path / "run").train().stopped_by == "finished"
-    assert digest(tmp_path / "run") == undisturbed
+    make_trainer(tmp_path / "run").train()
+    assert make_trainer(tmp_path / "run").train().stopped_by == "finished"
+    assert hash_run(tmp_path / "run") == undisturbed
 
 
 def without(piece, monkeypatch):
@@ -115,30 +116,30 @@ def without(piece, monkeypatch):
 )
 def test_negative_control_each_piece_of_state_is_needed(undisturbed, tmp_path, monkeypatch, piece):
     with pytest.raises(Crash):
-        trainer(tmp_path / "run", on_step=crash_at(12)).train()
+        make_trainer(tmp_path / "run", on_step=crash_at(12)).train()
     without(piece, monkeypatch)
-    trainer(tmp_path / "run").train()
-    assert digest(tmp_path / "run") != undisturbed
+    make_trainer(tmp_path / "run").train()
+    assert hash_run(tmp_path / "run") != undisturbed
 
 
 def test_damaged_checkpoints_are_passed_over_and_named(undisturbed, tmp_path, caplog):
     with pytest.raises(Crash):
-        trainer(tmp_path / "run", on_step=crash_at(17)).train()
+        make_trainer(tmp_path / "run", on_step=crash_at(17)).train()
     newest = list_checkpoints(tmp_path / "run" / "checkpoints")[-1][1]
     assert newest.name == "step-15"
     data = bytearray((newest / "optimizer.safetensors").read_bytes())
     data[len(data) // 2] ^= 1
     (newest / "optimizer.safetensors").write_bytes(data)
-    trainer(tmp_path / "run").train()
+    make_trainer(tmp_path / "run").train()
     assert "step-15 refused" in caplog.text
     assert "optimizer.safetensors is damaged" in caplog.text
-    assert digest(tmp_path / "run") == undisturbed
+    assert hash_run(tmp_path / "run") == undisturbed
 
 
 @pytest.mark.parametrize("harm", ["truncated", "missing", "no manifest", "manifest broken"])
 def test_every_kind_of_damage_is_noticed(undisturbed, tmp_path, harm):
     with pytest.raises(Crash):
-        trainer(tmp_path / "run", on_step=crash_at(17)).train()
+        make_trainer(tmp_path / "run", on_step=crash_at(17)).train()
     newest = list_checkpoints(tmp_path / "run" / "checkpoints")[-1][1]
     if harm == "truncated":
         (newest / "model.safetensors").write_bytes((newest / "model.safetensors").read_bytes()[:-7])
@@ -148,21 +149,21 @@ def test_every_kind_of_damage_is_noticed(undisturbed, tmp_path, harm):
         (newest / "manifest.json").unlink()
     else:
         (newest / "manifest.json").write_text("{")
-    trainer(tmp_path / "run").train()
-    assert digest(tmp_path / "run") == undisturbed
+    make_trainer(tmp_path / "run").train()
+    assert hash_run(tmp_path / "run") == undisturbed
 
 
 def test_no_sound_checkpoint_at_all_is_said(tmp_path):
     with pytest.raises(Crash):
-        trainer(tmp_path / "run", on_step=crash_at(12)).train()
+        make_trainer(tmp_path / "run", on_step=crash_at(12)).train()
     for _, path in list_checkpoints(tmp_path / "run" / "checkpoints"):
         (path / "model.safetensors").write_bytes(b"")
     with pytest.raises(DataError, match="no sound checkpoint"):
-        trainer(tmp_path / "run").train()
+        make_trainer(tmp_path / "run").train()
 
 
 def test_checkpoints_are_counted_and_kept_as_asked(tmp_path):
-    trainer(tmp_path / "run", keep=3).train()
+    make_trainer(tmp_path / "run", keep=3).train()
     folder = tmp_path / "run" / "checkpoints"
     assert [step for step, _ in list_checkpoints(folder)] == [20, 25, 30]
     for odd in ("step-100.backup", "step-", "step-07", ".step-50.1.tmp"):
@@ -186,17 +187,17 @@ def test_a_full_disk_leaves_the_last_checkpoint(undisturbed, tmp_path, monkeypat
 
     monkeypatch.setattr(checkpoint, "save_file", full)
     with pytest.raises(DataError, match=r"cannot save checkpoint .*step-15: No space left(.|\n)*still stands"):
-        trainer(tmp_path / "run").train()
+        make_trainer(tmp_path / "run").train()
     folder = tmp_path / "run" / "checkpoints"
     assert sorted(path.name for path in folder.iterdir()) == ["step-10", "step-5"]
     monkeypatch.setattr(checkpoint, "save_file", real)
-    trainer(tmp_path / "run").train()
-    assert digest(tmp_path / "run") == undisturbed
+    make_trainer(tmp_path / "run").train()
+    assert hash_run(tmp_path / "run") == undisturbed
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
 def test_a_step_that_is_not_a_number_is_not_taken(tmp_path, where):
-    it = trainer(tmp_path / "run")
+    it = make_trainer(tmp_path / "run")
     loss = it.loss
 
     def poisoned(model, batch):
@@ -221,18 +222,18 @@ def test_a_step_that_is_not_a_number_is_not_taken(tmp_path, where):
 
 
 def test_patience_stops_and_says_so(tmp_path):
-    it = trainer(tmp_path / "run", patience=1, evaluate_every=2)
+    it = make_trainer(tmp_path / "run", patience=1, evaluate_every=2)
     it.evaluate = lambda: {"validation_loss": 1.0}
     outcome = it.train()
     assert outcome.stopped_by == "patience"
     assert outcome.progress.step == 4
-    assert trainer(tmp_path / "run").run.checkpoints.exists()
+    assert make_trainer(tmp_path / "run").run.checkpoints.exists()
 
 
 def test_accumulation_over_any_micro_batches_is_the_big_batch(tmp_path):
     states = []
     for size in (None, 1, 4, 6):
-        it = trainer(tmp_path / f"run-{size}", micro_batch=size)
+        it = make_trainer(tmp_path / f"run-{size}", micro_batch=size)
         it.model.layers.requires_grad_(True)
         for module in it.model.modules():
             if isinstance(module, torch.nn.Dropout):
@@ -246,13 +247,13 @@ def test_accumulation_over_any_micro_batches_is_the_big_batch(tmp_path):
 
 def test_resuming_late_costs_what_resuming_early_costs(tmp_path):
     """Data order is arithmetic: sample 10⁹ is as near as sample 0."""
-    it = trainer(tmp_path / "run")
+    it = make_trainer(tmp_path / "run")
 
     assert it.samples(np.arange(6) + 10**9).shape == (6, 17)
 
 
 def test_bf16_products_train_too(tmp_path):
-    it = trainer(tmp_path / "run", precision="bf16")
+    it = make_trainer(tmp_path / "run", precision="bf16")
     first = it._step()["loss"]
     for _ in range(20):
         last = it._step()["loss"]
@@ -269,11 +270,11 @@ def test_precision_is_asked_of_the_processor(monkeypatch, tiles):
 
 
 def test_changed_settings_are_refused_with_the_difference(tmp_path):
-    it = trainer(tmp_path / "run", on_step=crash_at(12))
+    it = make_trainer(tmp_path / "run", on_step=crash_at(12))
     it.identity = {"training": {"batch": 6, "seed": 0}}
     with pytest.raises(Crash):
         it.train()
-    it = trainer(tmp_path / "run")
+    it = make_trainer(tmp_path / "run")
     it.identity = {"training": {"batch": 7, "seed": 0}}
     with pytest.raises(DataError, match=r"have changed since this run began: training\.batch: 6 → 7"):
         it.train()
@@ -287,7 +288,7 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path, monkeypatch
 
 def test_averages_of_an_earlier_version_are_taken_over(tmp_path):
     """Checkpoints of before called AdamW's averages as torch does."""
-    made = trainer(tmp_path / "run", optimizer=AdamWConfig())
+    made = make_trainer(tmp_path / "run", optimizer=AdamWConfig())
     made.train()
     now = made.state.optimizer_tensors()
     assert any(name.endswith("/first") for name in now)
@@ -296,7 +297,7 @@ def test_averages_of_an_earlier_version_are_taken_over(tmp_path):
     for name, tensor in now.items():
         stem, _, key = name.rpartition("/")
         before[f"{stem}/{names.get(key, key)}"] = tensor
-    again = trainer(tmp_path / "again", optimizer=AdamWConfig())
+    again = make_trainer(tmp_path / "again", optimizer=AdamWConfig())
     again.state.load_optimizer(before)
     found = again.state.optimizer_tensors()
     assert found.keys() == now.keys() and all(torch.equal(found[name], now[name]) for name in now)

@@ -9,18 +9,16 @@ import pytest
 import torch
 
 import weft as package
-from table_setup import (
-    crash,
-    metrics,
-    reversals,
-    sets,
-    told,
-    translate_words,
-    write_pairs_table,
-    write_parallel,
-    write_table,
+from fixtures.commands import (
+    read_error_lines,
+    read_last_event,
+    run_until_crash,
+    run_weft,
+    set_flags,
+    translator_command,
 )
-from training_setup import digest, done, here
+from fixtures.runs import hash_run, read_metrics
+from fixtures.tables import make_reversals, write_parallel_files, write_table, write_translation_table
 from weft.checkpoints import RunDirectory, checkpoint
 from weft.checkpoints.files import read_tensors
 from weft.generation import text_to_text
@@ -38,15 +36,15 @@ PAIRS = 40
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translate")
-    write_pairs_table(folder / "pairs.tsv", PAIRS)
-    write_pairs_table(folder / "test.tsv", 6, seed=9)
+    write_translation_table(folder / "pairs.tsv", PAIRS)
+    write_translation_table(folder / "test.tsv", 6, seed=9)
     return folder
 
 
 def trained(folder, name, *more, steps=3, data="pairs.tsv"):
     """A run of this name, made when it is first asked for."""
     if not (folder / name).exists():
-        here(*translate_words(data, name, steps, *more), cwd=folder)
+        run_weft(*translator_command(data, name, steps, *more), cwd=folder)
     return folder / name
 
 
@@ -58,7 +56,7 @@ def found_in(path):
 
 
 def test_words_are_learned_to_stand_backwards(desk):
-    lines = metrics(desk.run("translator"))
+    lines = read_metrics(desk.run("translator"))
     assert lines[-1]["loss"] < lines[0]["loss"] - 2 and lines[0]["loss"] == pytest.approx(math.log(336), abs=1)
     checks = [line for line in lines if "validation_loss" in line]
     assert [line["step"] for line in checks] == [8, 16, 24]
@@ -72,24 +70,24 @@ def test_words_are_learned_to_stand_backwards(desk):
 
 def test_the_best_bleu_is_kept(desk):
     """Of equals, the lower loss; held-out loss may rise meanwhile."""
-    checks = [line for line in metrics(desk.run("translator")) if "validation_loss" in line]
+    checks = [line for line in read_metrics(desk.run("translator")) if "validation_loss" in line]
     best = max(checks, key=lambda line: (line["validation_bleu"], -line["validation_loss"]))
-    found = json.loads(here("evaluate", str(desk.run("translator")), "--json", cwd=desk.path).stdout)
+    found = json.loads(run_weft("evaluate", str(desk.run("translator")), "--json", cwd=desk.path).stdout)
     assert found["loss"] == pytest.approx(best["validation_loss"], abs=1e-6)
     assert found["measured_on"] == "validation" and found["pairs"] == 6
 
 
 def test_the_last_words_have_the_measures(folder):
-    event = done(here(*translate_words("pairs.tsv", "told", 3), "--json", cwd=folder))
-    last = metrics(folder / "told")[-1]
+    event = read_last_event(run_weft(*translator_command("pairs.tsv", "told", 3), "--json", cwd=folder))
+    last = read_metrics(folder / "told")[-1]
     assert event["measured_on"] == "validation" and event["steps"] == 3
     kept = max(
-        (line for line in metrics(folder / "told") if "validation_loss" in line),
+        (line for line in read_metrics(folder / "told") if "validation_loss" in line),
         key=lambda line: (line["validation_bleu"], -line["validation_loss"]),
     )
     for name in MEASURES:
         assert event[name if name == "validation_loss" else name.removeprefix("validation_")] == kept[name]
-    assert MEASURES <= last.keys() and "BLEU" in here("evaluate", "told", cwd=folder).stdout
+    assert MEASURES <= last.keys() and "BLEU" in run_weft("evaluate", "told", cwd=folder).stdout
     report = training_report(folder / "told")
     assert ">bleu</th>" in report and "nats per token" in report
     config = found_in(folder / "told" / "config.json")
@@ -99,13 +97,13 @@ def test_the_last_words_have_the_measures(folder):
 
 def test_two_files_and_a_table_are_the_same_data(folder):
     one = trained(folder, "plain")
-    write_parallel(folder, "train", PAIRS)
+    write_parallel_files(folder, "train", PAIRS)
     two = trained(folder, "parallel", data=("train.en", "train.de"))
-    assert digest(one)["model.safetensors"] == digest(two)["model.safetensors"]
+    assert hash_run(one)["model.safetensors"] == hash_run(two)["model.safetensors"]
     assert (one / "metrics.jsonl").read_bytes() == (two / "metrics.jsonl").read_bytes()
-    write_parallel(folder, "other", PAIRS, seed=5)
+    write_parallel_files(folder, "other", PAIRS, seed=5)
     three = trained(folder, "control", data=("train.en", "other.de"))
-    assert digest(one)["model.safetensors"] != digest(three)["model.safetensors"]
+    assert hash_run(one)["model.safetensors"] != hash_run(three)["model.safetensors"]
 
 
 def test_a_test_at_the_end_is_searched_for_with_beams(folder, monkeypatch):
@@ -118,7 +116,9 @@ def test_a_test_at_the_end_is_searched_for_with_beams(folder, monkeypatch):
     beam_search = text_to_text.beam_search
     monkeypatch.setattr(text_to_text, "beam_search", watched)
     monkeypatch.setattr("weft.report.training.shown", lambda _: {})  # examples for its page are searched for too
-    event = done(here(*translate_words("pairs.tsv", "tested", 3, "--test", "test.tsv"), "--json", cwd=folder))
+    event = read_last_event(
+        run_weft(*translator_command("pairs.tsv", "tested", 3, "--test", "test.tsv"), "--json", cwd=folder)
+    )
     monkeypatch.undo()
     assert searches == [(4, 6)]  # and never before: evaluations are greedy
     assert event["measured_on"] == "test"
@@ -127,19 +127,21 @@ def test_a_test_at_the_end_is_searched_for_with_beams(folder, monkeypatch):
     assert found.keys() == {"step", "test_loss", "bleu", "chrf", "exact_match"}
     assert all(event[name] == found[name] for name in ("bleu", "chrf", "exact_match", "test_loss"))
     assert event["validation_loss"] != event["test_loss"]
-    measured = json.loads(here("evaluate", "tested", "--json", cwd=folder).stdout)
+    measured = json.loads(run_weft("evaluate", "tested", "--json", cwd=folder).stdout)
     assert measured.pop("measured_on") == "test" and measured.pop("pairs") == 6
     assert measured.pop("by_length") == lengths == event["by_length"]
     assert measured == pytest.approx({("loss" if k == "test_loss" else k): found[k] for k in found if k != "step"})
-    other = json.loads(here("evaluate", "tested", "pairs.tsv", "--json", cwd=folder).stdout)
+    other = json.loads(run_weft("evaluate", "tested", "pairs.tsv", "--json", cwd=folder).stdout)
     assert other["measured_on"] == "data" and other["pairs"] == PAIRS
     plain = trained(folder, "plain")
-    assert digest(plain)["model.safetensors"] == digest(folder / "tested")["model.safetensors"]  # it chooses nothing
+    assert (
+        hash_run(plain)["model.safetensors"] == hash_run(folder / "tested")["model.safetensors"]
+    )  # it chooses nothing
 
 
 def test_without_sacrebleu_the_loss_decides(folder, monkeypatch):
     monkeypatch.setattr("weft.tasks.translate.quality.importlib.util.find_spec", lambda name: None)
-    result = here(*translate_words("pairs.tsv", "without", 2), "--json", cwd=folder)
+    result = run_weft(*translator_command("pairs.tsv", "without", 2), "--json", cwd=folder)
     events = [json.loads(line) for line in result.stdout.splitlines()]
     assert any("pip install 'weft[translate]'" in event.get("text", "") for event in events)
     assert "bleu" not in events[-1] and "exact_match" in events[-1]
@@ -157,7 +159,7 @@ def test_few_held_out_pairs_are_judged_alike(folder, monkeypatch):
     assert (
         whole["validation_loss"]
         == some["validation_loss"]
-        == pytest.approx(json.loads(here("evaluate", "plain", "--json", cwd=folder).stdout)["loss"])
+        == pytest.approx(json.loads(run_weft("evaluate", "plain", "--json", cwd=folder).stdout)["loss"])
     )
 
 
@@ -218,7 +220,7 @@ def test_a_batch_is_a_pure_function_of_its_numbers(folder):
 def test_long_texts_are_cut_and_it_is_told(tmp_path):
     rows = [(f"{'a b c ' * 20}{n}", f"{n} {'c b a ' * 20}") for n in range(20)]
     write_table(tmp_path / "long.tsv", ("source", "target"), rows)
-    result = here(*translate_words("long.tsv", "run", 1), "--json", cwd=tmp_path)
+    result = run_weft(*translator_command("long.tsv", "run", 1), "--json", cwd=tmp_path)
     events = [json.loads(line) for line in result.stdout.splitlines()]
     plan = next(event for event in events if event["event"] == "plan")
     assert plan["cut"] == 1.0 and plan["length"] == 24
@@ -234,10 +236,10 @@ def test_long_texts_are_cut_and_it_is_told(tmp_path):
 @pytest.mark.parametrize("memory", ["same", "joint"])
 def test_other_memories(desk, memory):
     run = desk.run(memory)
-    lines = metrics(run)
+    lines = read_metrics(run)
     assert lines[-1]["loss"] < lines[0]["loss"] - 1
     assert found_in(run / "config.json")["model"]["memory"] == memory
-    found = json.loads(here("evaluate", str(run), "--json", cwd=desk.path).stdout)
+    found = json.loads(run_weft("evaluate", str(run), "--json", cwd=desk.path).stdout)
     checks = [line for line in lines if "validation_loss" in line]
     assert any(found["loss"] == pytest.approx(line["validation_loss"], abs=1e-6) for line in checks)
     assert package.load(run).translate("the film was fine").text
@@ -247,7 +249,7 @@ def test_other_memories(desk, memory):
 
 def unlike(count=30):
     """Sources of few letters, targets of many: each side needs a vocabulary of its own size."""
-    words = [source for source, _ in reversals(count)]
+    words = [source for source, _ in make_reversals(count)]
     return [
         (text, text.upper().translate(str.maketrans("AEIOT", "ÄËÏÖ7"))[::-1] + f" {n % 10}!?")
         for n, text in enumerate(words)
@@ -258,36 +260,36 @@ def unlike(count=30):
 def test_a_vocabulary_for_each_side(tmp_path, swapped):
     rows = [(two, one) if swapped else (one, two) for one, two in unlike()]
     write_table(tmp_path / "pairs.tsv", ("source", "target"), rows)
-    words = [*translate_words("pairs.tsv", "run", 4, "--tokenizer", "characters"), *sets(*SEPARATE)]
-    here(*words, cwd=tmp_path)
+    words = [*translator_command("pairs.tsv", "run", 4, "--tokenizer", "characters"), *set_flags(*SEPARATE)]
+    run_weft(*words, cwd=tmp_path)
     run = package.load(tmp_path / "run")
     sizes = run.source_tokenizer.vocab_size, run.tokenizer.vocab_size
     assert (sizes[0] > sizes[1]) == swapped and (tmp_path / "run" / "source_tokenizer.json").exists()
     config = found_in(tmp_path / "run" / "config.json")
     assert (config["model"]["source_vocab_size"], config["model"]["vocab_size"]) == sizes
-    checks = [line for line in metrics(tmp_path / "run") if "validation_loss" in line]
-    measured = json.loads(here("evaluate", "run", "--json", cwd=tmp_path).stdout)
+    checks = [line for line in read_metrics(tmp_path / "run") if "validation_loss" in line]
+    measured = json.loads(run_weft("evaluate", "run", "--json", cwd=tmp_path).stdout)
     assert any(measured["loss"] == pytest.approx(line["validation_loss"], abs=1e-6) for line in checks)
-    shown = json.loads(here("translate", "run", rows[0][0], "--json", "--align", cwd=tmp_path).stdout)
+    shown = json.loads(run_weft("translate", "run", rows[0][0], "--json", "--align", cwd=tmp_path).stdout)
     assert shown["source"] == rows[0][0]
     if swapped:
         return
     words[words.index("run")] = "crashed"
-    crash((Trainer, "_step", 3, True), *words, cwd=tmp_path)
-    here("resume", "crashed", cwd=tmp_path)
-    assert digest(tmp_path / "crashed") == digest(tmp_path / "run")
-    here(*further("run", "begun", "pairs.tsv"), cwd=tmp_path)
+    run_until_crash((Trainer, "_step", 3, True), *words, cwd=tmp_path)
+    run_weft("resume", "crashed", cwd=tmp_path)
+    assert hash_run(tmp_path / "crashed") == hash_run(tmp_path / "run")
+    run_weft(*further("run", "begun", "pairs.tsv"), cwd=tmp_path)
     assert (tmp_path / "begun" / "source_tokenizer.json").read_bytes() == (
         tmp_path / "run" / "source_tokenizer.json"
     ).read_bytes()
-    here("evaluate", "begun", cwd=tmp_path)
+    run_weft("evaluate", "begun", cwd=tmp_path)
 
 
 SEPARATE = ("data.vocabularies=separate", "training.evaluate_every=2", "training.checkpoint_every=2", "data.length=24")
 
 
 def test_the_schedule_of_the_paper(folder, undisturbed):
-    rates = [line["learning_rate"] for line in metrics(undisturbed)]
+    rates = [line["learning_rate"] for line in read_metrics(undisturbed)]
     steps, warmup = len(rates), 0.25
     wanted = [0.05 * min((n + 1) / steps / warmup, math.sqrt(warmup * steps / (n + 1))) for n in range(steps)]
     assert rates == pytest.approx(wanted)
@@ -296,8 +298,10 @@ def test_the_schedule_of_the_paper(folder, undisturbed):
 def test_t5_learns_from_pairs_too(folder):
     sizes = ["model.width=16", "model.depth=1", "model.attention.heads=2", "model.max_length=24", "data.length=24"]
     words = ["train", "translate", "pairs.tsv", "--model", "t5", "--steps", "2", "--out", "t5", "--threads", "1"]
-    here(*words, *sets(*sizes, "model.feed_forward.ff_width=32"), cwd=folder)
-    assert package.load(folder / "t5").model_config.kind == "t5" and metrics(folder / "t5")[-1]["validation_loss"] > 0
+    run_weft(*words, *set_flags(*sizes, "model.feed_forward.ff_width=32"), cwd=folder)
+    assert (
+        package.load(folder / "t5").model_config.kind == "t5" and read_metrics(folder / "t5")[-1]["validation_loss"] > 0
+    )
 
 
 # -- from another model -----------------------------------------------------------------------
@@ -305,12 +309,12 @@ def test_t5_learns_from_pairs_too(folder):
 
 def further(start, out, data="test.tsv", *more):
     words = ["train", "translate", data, "--from", str(start), "--out", str(out), "--steps", "1", "--threads", "1"]
-    return [*words, *sets("training.keep=9"), *more]
+    return [*words, *set_flags("training.keep=9"), *more]
 
 
 def test_it_begins_where_the_other_ended(folder):
     run = trained(folder, "plain")
-    here(*further("plain", "begun"), cwd=folder)
+    run_weft(*further("plain", "begun"), cwd=folder)
     before = read_tensors(run / "model.safetensors")
     start = read_tensors(folder / "begun" / "checkpoints" / "step-0" / "model.safetensors")
     assert before.keys() == start.keys() and all(torch.equal(before[name], start[name]) for name in before)
@@ -321,29 +325,27 @@ def test_it_begins_where_the_other_ended(folder):
 
 
 def test_a_model_that_goes_on_with_texts_is_no_start(desk, folder):
-    result = here(*further(desk.run("writer"), "no"), cwd=folder, check=False)
+    result = run_weft(*further(desk.run("writer"), "no"), cwd=folder, check=False)
     assert result.returncode == 1 and "does not write one text from another" in result.stderr
-    assert len(told(result)) <= 3 and not (folder / "no").exists()
+    assert len(read_error_lines(result)) <= 3 and not (folder / "no").exists()
 
 
 # -- before it begins -------------------------------------------------------------------------
 
 
 def test_a_dry_run_writes_nothing(tmp_path):
-    write_pairs_table(tmp_path / "pairs.tsv", PAIRS)
-    result = here(*translate_words("pairs.tsv", "none", 2), "--dry-run", "--json", cwd=tmp_path)
+    write_translation_table(tmp_path / "pairs.tsv", PAIRS)
+    result = run_weft(*translator_command("pairs.tsv", "none", 2), "--dry-run", "--json", cwd=tmp_path)
     plan = json.loads(result.stdout.splitlines()[-1])
     assert plan["event"] == "plan" and plan["task"] == "translate" and plan["steps"] == 2
     assert plan["pairs"] == 36 and plan["validation_pairs"] == 4 and plan["vocabularies"] == "joint"
     assert plan["memory"] > 4 * plan["parameters"] > 0 and plan["batch_tokens"] == 300
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
-    words = here(*translate_words("pairs.tsv", "none", 2), "--dry-run", cwd=tmp_path).stderr
+    words = run_weft(*translator_command("pairs.tsv", "none", 2), "--dry-run", cwd=tmp_path).stderr
     words = " ".join(words.split())
     assert "36 pairs of texts" in words and "4 pairs are held out" in words and " MB" in words
-    large = json.loads(
-        here(*translate_words("pairs.tsv", "none", 2, *sets("model.width=256", "objective.batch_tokens=9000")),
-             "--dry-run", "--json", cwd=tmp_path).stdout.splitlines()[-1]
-    )  # fmt: skip
+    large = translator_command("pairs.tsv", "none", 2, *set_flags("model.width=256", "objective.batch_tokens=9000"))
+    large = json.loads(run_weft(*large, "--dry-run", "--json", cwd=tmp_path).stdout.splitlines()[-1])
     assert large["memory"] > plan["memory"] + 16 * (large["parameters"] - plan["parameters"]) > plan["memory"]
 
 
@@ -360,24 +362,24 @@ def test_a_dry_run_writes_nothing(tmp_path):
         (["--source", "target", "--target", "target"], 2, "a column for each"),
         (["--test", "one.txt"], 1, "one.txt alone"),
         (["--validation", "tset.tsv"], 1, "test.tsv"),
-        (sets("model.memory=first"), 2, "last"),
-        (sets("model.memory=joint", "model.position.kind=alibi"), 2, "no distance"),
-        (sets("objective.smoothing=2"), 2, "smoothing"),
-        (sets("objective.smooting=0"), 2, "did you mean 'smoothing'?"),
-        (sets("objective.batch_tokens=0"), 2, "batch_tokens"),
-        (sets("training.average=0"), 2, "average"),
-        (sets("training.schedule=cosine"), 2, "inverse-sqrt"),
-        (sets("training.schedule=inverse-sqrt", "training.warmup=0"), 2, "warm-up"),
-        (sets("data.vocabularies=both"), 2, "separate"),
+        (set_flags("model.memory=first"), 2, "last"),
+        (set_flags("model.memory=joint", "model.position.kind=alibi"), 2, "no distance"),
+        (set_flags("objective.smoothing=2"), 2, "smoothing"),
+        (set_flags("objective.smooting=0"), 2, "did you mean 'smoothing'?"),
+        (set_flags("objective.batch_tokens=0"), 2, "batch_tokens"),
+        (set_flags("training.average=0"), 2, "average"),
+        (set_flags("training.schedule=cosine"), 2, "inverse-sqrt"),
+        (set_flags("training.schedule=inverse-sqrt", "training.warmup=0"), 2, "warm-up"),
+        (set_flags("data.vocabularies=both"), 2, "separate"),
         (["--freeze", "7"], 2, "at most"),
     ],
 )
 def test_what_cannot_be_is_refused(folder, words, code, said):
     (folder / "one.txt").write_text("a\nb\nc\n")
-    result = here(*translate_words("pairs.tsv", "refused", 2, *words), cwd=folder, check=False)
+    result = run_weft(*translator_command("pairs.tsv", "refused", 2, *words), cwd=folder, check=False)
     assert result.returncode == code, result.stderr
     assert said in result.stderr and "Traceback" not in result.stderr
-    assert len(told(result)) <= 3 and not (folder / "refused").exists()
+    assert len(read_error_lines(result)) <= 3 and not (folder / "refused").exists()
 
 
 # -- stopped and gone on with -----------------------------------------------------------------
@@ -391,12 +393,12 @@ EVERYTHING = [
 
 def long_words(out, *more):
     data = ["--validation", "test.tsv", "--test", "test.tsv"]
-    return [*translate_words("pairs.tsv", str(out), STEPS, *data), *sets(*EVERYTHING), *more]
+    return [*translator_command("pairs.tsv", str(out), STEPS, *data), *set_flags(*EVERYTHING), *more]
 
 
 @pytest.fixture(scope="module")
 def undisturbed(folder):
-    here(*long_words("alone"), cwd=folder)
+    run_weft(*long_words("alone"), cwd=folder)
     return folder / "alone"
 
 
@@ -411,11 +413,11 @@ POINTS = {
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_changes_nothing(folder, undisturbed, point):
     out = folder / point.replace(" ", "-").replace(",", "")
-    crash(POINTS[point], *long_words(out), cwd=folder)
-    here("resume", str(out), cwd=folder)
-    assert digest(out) == digest(undisturbed)
+    run_until_crash(POINTS[point], *long_words(out), cwd=folder)
+    run_weft("resume", str(out), cwd=folder)
+    assert hash_run(out) == hash_run(undisturbed)
     assert (out / "test.json").read_bytes() == (undisturbed / "test.json").read_bytes()
-    assert [line["step"] for line in metrics(out)] == list(range(1, STEPS + 1))
+    assert [line["step"] for line in read_metrics(out)] == list(range(1, STEPS + 1))
 
 
 def test_the_averaged_weights_are_in_the_checkpoint(undisturbed):
@@ -426,19 +428,19 @@ def test_the_averaged_weights_are_in_the_checkpoint(undisturbed):
 @pytest.mark.parametrize("piece", ["averaged weights", "respelling"])
 def test_negative_control_each_piece_is_needed(folder, undisturbed, monkeypatch, piece):
     out = folder / f"forgets-{piece.replace(' ', '-')}"
-    crash(POINTS["after step 11, in a later epoch"], *long_words(out), cwd=folder)
+    run_until_crash(POINTS["after step 11, in a later epoch"], *long_words(out), cwd=folder)
     if piece == "averaged weights":
         monkeypatch.setattr(Averaging, "restore", lambda self, tensors: None)
     else:
         varied = translate.varied_batches
         monkeypatch.setattr(translate, "varied_batches", lambda *a, **options: varied(*a, **options | {"share": 0.0}))
-    here("resume", str(out), cwd=folder)
-    assert digest(out) != digest(undisturbed)
+    run_weft("resume", str(out), cwd=folder)
+    assert hash_run(out) != hash_run(undisturbed)
 
 
 def test_another_seed_gives_other_bytes(folder, undisturbed):
-    here(*long_words("seeded"), "--seed", "1", cwd=folder)
-    assert digest(folder / "seeded")["model.safetensors"] != digest(undisturbed)["model.safetensors"]
+    run_weft(*long_words("seeded"), "--seed", "1", cwd=folder)
+    assert hash_run(folder / "seeded")["model.safetensors"] != hash_run(undisturbed)["model.safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -449,18 +451,18 @@ def test_changed_pairs_are_refused_by_name(folder, undisturbed, tmp_path, name, 
     for file in ("pairs.tsv", "test.tsv"):
         shutil.copy(folder / file, tmp_path)
     shutil.copytree(undisturbed, tmp_path / "run")
-    here("resume", "run", cwd=tmp_path)  # a negative control: moved, not changed
+    run_weft("resume", "run", cwd=tmp_path)  # a negative control: moved, not changed
     with (tmp_path / name).open("a") as file:
         file.write("a new\tpair\n")
-    result = here("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
-    assert result.returncode == 1 and said in result.stderr and len(told(result)) <= 3
-    assert digest(tmp_path / "run") == digest(undisturbed)
+    result = run_weft("resume", "run", "--steps", "2", cwd=tmp_path, check=False)
+    assert result.returncode == 1 and said in result.stderr and len(read_error_lines(result)) <= 3
+    assert hash_run(tmp_path / "run") == hash_run(undisturbed)
 
 
 def test_a_finished_run_is_trained_further(folder, undisturbed, tmp_path):
     for file in ("pairs.tsv", "test.tsv"):
         shutil.copy(folder / file, tmp_path)
     shutil.copytree(undisturbed, tmp_path / "run")
-    event = done(here("resume", "run", "--steps", "3", "--json", cwd=tmp_path))
-    assert event["steps"] == STEPS + 3 and len(metrics(tmp_path / "run")) == STEPS + 3
+    event = read_last_event(run_weft("resume", "run", "--steps", "3", "--json", cwd=tmp_path))
+    assert event["steps"] == STEPS + 3 and len(read_metrics(tmp_path / "run")) == STEPS + 3
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes().startswith((undisturbed / "metrics.jsonl").read_bytes())

@@ -6,40 +6,41 @@ import pytest
 import torch
 
 import weft
-from image_setup import image_words, write_folder
-from table_setup import (
-    classify_words,
-    crash,
-    fill_words,
-    metrics,
-    sets,
-    translate_words,
-    write_book,
-    write_pairs_table,
-    write_reviews,
+from fixtures.commands import (
+    classifier_command,
+    filler_command,
+    generator_command,
+    image_classifier_command,
+    run_until_crash,
+    run_weft,
+    set_flags,
+    translator_command,
 )
-from training_setup import digest, here, text, train_words
+from fixtures.images import write_image_folder
+from fixtures.runs import hash_run, read_metrics
+from fixtures.tables import write_reviews, write_translation_table
+from fixtures.texts import make_text, write_book
 from weft.analysis import attention_maps
 from weft.tasks import watching
 from weft.tasks.held_out import some_of, windows_of
 from weft.tasks.run import load
 from weft.training import Trainer
 
-EVERY = sets("training.evaluate_every=4", "training.checkpoint_every=3")
+EVERY = set_flags("training.evaluate_every=4", "training.checkpoint_every=3")
 
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
     folder = tmp_path_factory.mktemp("watch")
-    (folder / "book.txt").write_text(text(3000))
+    (folder / "book.txt").write_text(make_text(3000))
     return folder
 
 
 @pytest.fixture(scope="module")
 def runs(book):
     """The same run with and without being watched."""
-    shown = here(*train_words("book.txt", "watched", 10, *EVERY, "--watch"), cwd=book)
-    here(*train_words("book.txt", "alone", 10, *EVERY), cwd=book)
+    shown = run_weft(*generator_command("book.txt", "watched", 10, *EVERY, "--watch"), cwd=book)
+    run_weft(*generator_command("book.txt", "alone", 10, *EVERY), cwd=book)
     return book, shown
 
 
@@ -49,7 +50,7 @@ def lines(run):
 
 def test_it_changes_no_byte_of_the_run(runs):
     book, _ = runs
-    assert digest(book / "watched") == digest(book / "alone")
+    assert hash_run(book / "watched") == hash_run(book / "alone")
     assert (book / "watched" / "config.json").read_bytes() == (book / "alone" / "config.json").read_bytes()
     assert not (book / "alone" / "health.jsonl").exists()
 
@@ -70,7 +71,7 @@ def test_what_is_told_is_of_the_weights_of_that_step(runs, monkeypatch):
     book, _ = runs
     monkeypatch.chdir(book)
     run = load(book / "watched")
-    measured = [line for line in metrics(book / "watched") if "validation_loss" in line]
+    measured = [line for line in read_metrics(book / "watched") if "validation_loss" in line]
     best = min(measured, key=lambda line: line["validation_loss"])
     line = next(line for line in lines(book / "watched") if line["step"] == best["step"])
     ids = torch.from_numpy(run.held_out().ids.astype("int64"))
@@ -94,8 +95,8 @@ def test_a_look_that_disturbs_is_found(book, monkeypatch):
             next(model.parameters()).add_(1e-6)
 
     monkeypatch.setattr(watching.SoftmaxHealthLog, "__call__", disturb)
-    here(*train_words("book.txt", "disturbed", 10, *EVERY, "--watch"), cwd=book)
-    assert digest(book / "disturbed") != digest(book / "alone")
+    run_weft(*generator_command("book.txt", "disturbed", 10, *EVERY, "--watch"), cwd=book)
+    assert hash_run(book / "disturbed") != hash_run(book / "alone")
 
 
 def test_modes_and_random_state_are_as_before(runs, monkeypatch):
@@ -116,24 +117,24 @@ def test_modes_and_random_state_are_as_before(runs, monkeypatch):
 def test_each_step_stands_once_after_a_crash(runs):
     """The process dies between an evaluation and the next checkpoint; the resumed run looks at it again."""
     book, _ = runs
-    words = train_words("book.txt", "broken", 10, *EVERY, "--watch")
-    crash((Trainer, "_step", 6, True), *words, cwd=book)
+    words = generator_command("book.txt", "broken", 10, *EVERY, "--watch")
+    run_until_crash((Trainer, "_step", 6, True), *words, cwd=book)
     assert [line["step"] for line in lines(book / "broken")] == [0, 4]
     with (book / "broken" / "health.jsonl").open("a") as file:
         file.write('{"step": 8, "sent')  # half a line
-    here("resume", "broken", cwd=book)
+    run_weft("resume", "broken", cwd=book)
     assert (book / "broken" / "health.jsonl").read_bytes() == (book / "watched" / "health.jsonl").read_bytes()
-    assert digest(book / "broken") == digest(book / "watched")
+    assert hash_run(book / "broken") == hash_run(book / "watched")
 
 
 def test_a_run_that_was_not_watched_is_not_when_it_is_resumed(runs):
     book, _ = runs
-    here("resume", "alone", "--steps", "2", cwd=book)
+    run_weft("resume", "alone", "--steps", "2", cwd=book)
     assert not (book / "alone" / "health.jsonl").exists()
 
 
 def test_events_for_programs(book):
-    shown = here(*train_words("book.txt", "told", 4, *EVERY, "--watch", "--json"), cwd=book)
+    shown = run_weft(*generator_command("book.txt", "told", 4, *EVERY, "--watch", "--json"), cwd=book)
     events = [json.loads(line) for line in shown.stdout.splitlines()]
     health = [event for event in events if event["event"] == "health"]
     assert [event["step"] for event in health] == [0, 4]
@@ -143,9 +144,11 @@ def test_events_for_programs(book):
 def test_every_task_with_attention(tmp_path):
     write_book(tmp_path / "book.txt")
     write_reviews(tmp_path / "reviews.csv")
-    write_pairs_table(tmp_path / "pairs.csv")
-    write_folder(tmp_path / "images")
-    davit = sets("model.widths=16,16", "model.depths=1,1", "model.strides=2,2", "model.head_width=8", "model.window=3")
+    write_translation_table(tmp_path / "pairs.csv")
+    write_image_folder(tmp_path / "images")
+    davit = set_flags(
+        "model.widths=16,16", "model.depths=1,1", "model.strides=2,2", "model.head_width=8", "model.window=3"
+    )
     ours = ["train", "classify", "images", "--steps", "2", "--threads", "1", "--model", "davit", "--out", "davit"]
     bahdanau = [
         "train",
@@ -161,14 +164,14 @@ def test_every_task_with_attention(tmp_path):
         "bahdanau",
     ]
     for out, words, parts in (
-        ("bert", fill_words("book.txt", "bert", 2), {""}),
-        ("classes", classify_words("reviews.csv", "classes", 2), {""}),
-        ("pairs", translate_words("pairs.csv", "pairs", 2), {"encoder", "decoder", "decoder → encoder"}),
-        ("bahdanau", [*bahdanau, "--threads", "1", *sets("model.width=16")], {"decoder → encoder"}),
-        ("vit", image_words("images", "vit", 2), {""}),
+        ("bert", filler_command("book.txt", "bert", 2), {""}),
+        ("classes", classifier_command("reviews.csv", "classes", 2), {""}),
+        ("pairs", translator_command("pairs.csv", "pairs", 2), {"encoder", "decoder", "decoder → encoder"}),
+        ("bahdanau", [*bahdanau, "--threads", "1", *set_flags("model.width=16")], {"decoder → encoder"}),
+        ("vit", image_classifier_command("images", "vit", 2), {""}),
         ("davit", [*ours, *davit], {f"stage {n}, {what}" for n in (1, 2) for what in ("windows", "channels")}),
     ):
-        here(*words, "--watch", cwd=tmp_path)
+        run_weft(*words, "--watch", cwd=tmp_path)
         for line in lines(tmp_path / out):
             assert {layer["part"] for layer in line["layers"]} == parts
             assert all(layer["heads"] for layer in line["layers"])
@@ -176,15 +179,15 @@ def test_every_task_with_attention(tmp_path):
 
 @pytest.mark.parametrize("model", ["lstm", "3gram"])
 def test_nothing_to_watch_is_said_once(book, model):
-    small = sets("model.width=8", "model.depth=1") if model == "lstm" else []
+    small = set_flags("model.width=8", "model.depth=1") if model == "lstm" else []
     words = ["train", "book.txt", "--model", model, "--steps", "2", "--threads", "1", "--out", model, *small, "--watch"]
-    shown = here(*words, cwd=book)
+    shown = run_weft(*words, cwd=book)
     assert shown.stderr.count("nothing to watch") == 1
     assert not (book / model / "health.jsonl").exists()
 
 
 def test_from_python(tmp_path):
-    (tmp_path / "book.txt").write_text(text(2000))
+    (tmp_path / "book.txt").write_text(make_text(2000))
     sizes = {"model.width": 16, "model.depth": 1, "model.max_length": 16}
     run = weft.train(
         "generate", tmp_path / "book.txt", steps=2, watch=True, threads=1, out=str(tmp_path / "run"), set=sizes

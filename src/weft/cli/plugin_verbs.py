@@ -60,4 +60,6 @@ def _check_task(run: Run, name: str) -> None:
 def in_a_line(answer: dict[str, Any]) -> str:
     """The values of an answer; names stand before all but the first."""
     values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in answer.values()]
-    return "  ".join([*values[:1], *(f"{key} {value}" for key, value in zip(list(answer)[1:], values[1:], strict=True))])
+    return "  ".join(
+        [*values[:1], *(f"{key} {value}" for key, value in zip(list(answer)[1:], values[1:], strict=True))]
+    )

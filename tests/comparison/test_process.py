@@ -10,8 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from compare_setup import CHANGES, asked, run, words
-from training_setup import digest
+from comparison.tiny_comparisons import TINY_SETTINGS, make_trial_spec, run_comparison
+from fixtures.comparisons import comparison_command
+from fixtures.runs import hash_run
 from weft.checkpoints.status import is_locked, run_status
 from weft.comparison import child, memory, process
 from weft.comparison.session import Session
@@ -29,9 +30,9 @@ def silent(event):
 def test_peak_memory_is_that_of_the_variant_alone():
     ballast = np.ones(400 * 2**20, dtype=np.uint8)  # which a child would inherit in `getrusage`
     assert memory.peak_memory() > ballast.nbytes + 200 * 2**20
-    sizes = {key: value for key, value in CHANGES.items() if key != "model.width"}
+    sizes = {key: value for key, value in TINY_SETTINGS.items() if key != "model.width"}
     changes = {"training.optimizer.kind": "adamw", "training.precision": "float32"}
-    wide = asked({"model.width": [512, 16]}, sizes=sizes, changes=changes, options={"steps": 1})
+    wide = make_trial_spec({"model.width": [512, 16]}, sizes=sizes, changes=changes, options={"steps": 1})
     made = Session.new(wide, "c", silent)
     large, small = made.run(silent).rows  # the larger first: the second one does not have its peak
     weights = 4 * (large["parameters"] - small["parameters"])
@@ -53,7 +54,7 @@ def stopping_at(step, times=1):
 
 
 def test_ctrl_c_saves(folder):
-    made = Session.new(asked(options=LONG), "c", silent)
+    made = Session.new(make_trial_spec(options=LONG), "c", silent)
     with pytest.raises(KeyboardInterrupt):
         made.run(stopping_at(3))
     status = run_status(folder / "c" / "softmax")
@@ -64,7 +65,7 @@ def test_ctrl_c_saves(folder):
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_does_not_wait(folder):
-    made = Session.new(asked(options=LONG), "c", silent)
+    made = Session.new(make_trial_spec(options=LONG), "c", silent)
     with pytest.raises(KeyboardInterrupt):
         made.run(stopping_at(2, times=2))
     assert not is_locked(folder / "c" / "softmax")  # nobody is left at work
@@ -99,7 +100,7 @@ def started(folder, *more):
     """`weft compare` as a process; its first steps have been taken."""
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     made = subprocess.Popen(
-        [sys.executable, "-m", "weft", *words(*more, steps=300)],
+        [sys.executable, "-m", "weft", *comparison_command(*more, steps=300)],
         cwd=folder,
         env=env,
         stdout=subprocess.PIPE,
@@ -117,7 +118,7 @@ VARY = ("--vary", "model.attention.kind=softmax,hard", "--out", "c", "--set", "t
 
 @pytest.mark.slow
 def test_ctrl_c_and_resume_end_with_the_same_bytes(folder):
-    whole = run(out="whole", options={"steps": 300}, changes={"training.evaluate_every": "100"})
+    whole = run_comparison(out="whole", options={"steps": 300}, changes={"training.evaluate_every": "100"})
     made = started(folder, *VARY)
     made.send_signal(signal.SIGINT)
     out, err = made.communicate(timeout=60)
@@ -126,7 +127,7 @@ def test_ctrl_c_and_resume_end_with_the_same_bytes(folder):
     done = subprocess.run(again, cwd=folder, capture_output=True, text=True, timeout=120, check=True)
     rows = json.loads(done.stdout)["models"]
     for old, new in zip(whole.rows, rows, strict=True):
-        assert digest(folder / "whole" / old["model"]) == digest(folder / "c" / new["model"])
+        assert hash_run(folder / "whole" / old["model"]) == hash_run(folder / "c" / new["model"])
 
 
 @pytest.mark.slow

@@ -8,10 +8,13 @@ import signal
 import pytest
 
 import weft
-from compare_setup import CHANGES, KINDS, TOO_FAST, asked, config, here, run
-from image_setup import write_folder
-from table_setup import PAIR_SIZES, write_pairs_table, write_reviews
-from training_setup import digest, text
+from comparison.tiny_comparisons import KINDS, TINY_SETTINGS, make_trial_spec, run_comparison
+from fixtures.commands import TINY_TRANSLATOR
+from fixtures.comparisons import DIVERGES, run_without_child
+from fixtures.images import write_image_folder
+from fixtures.runs import hash_run
+from fixtures.tables import write_reviews, write_translation_table
+from fixtures.texts import make_text
 from weft.comparison import session
 from weft.comparison.charts import curves_of
 from weft.comparison.page import page
@@ -29,11 +32,15 @@ def silent(event):
     pass
 
 
+def read_config(run):
+    return json.loads((run / "config.json").read_text())
+
+
 def test_all_share_tokenizer_split_and_seed(folder):
-    result = run(options={"tokenizer": "bpe", "seed": 3})
+    result = run_comparison(options={"tokenizer": "bpe", "seed": 3})
     first, second = (folder / "c" / name for name in ("softmax", "hard"))
     assert (first / "tokenizer.json").read_bytes() == (second / "tokenizer.json").read_bytes()
-    one, other = config(first), config(second)
+    one, other = read_config(first), read_config(second)
     for section in ("data", "tokenizer", "training"):
         assert one[section] == other[section]
     assert one["training"]["seed"] == 3
@@ -46,7 +53,7 @@ def test_sizes_are_planned_once_on_a_machine_whose_speed_changes(folder, monkeyp
     speeds = iter([1e9, 1e12, 1e10, 1e13, 1e9, 1e12, 1e9, 1e12, 1e10, 1e13, 1e9, 1e12])
     monkeypatch.setattr(planning, "machine_speed", lambda: next(speeds))
     few, options = {"model.depth": "1", "model.max_length": "16"}, {"steps": 1, "tokenizer": "characters"}
-    orders = make_plan(asked(sizes=few, options=options), folder / "c", silent).orders
+    orders = make_plan(make_trial_spec(sizes=few, options=options), folder / "c", silent).orders
     sizes = {(order.parameters, order.request["recipe"]["settings"]["model.width"]) for order in orders}
     assert len(sizes) == 1
     alone = [width_of(make_request(["book.txt"], options, changes=few)) for _ in range(2)]
@@ -60,15 +67,15 @@ def width_of(request):
 
 
 def test_a_variant_is_the_run_that_train_makes(folder):
-    run()
-    every = config(folder / "c" / "hard")["training"]["evaluate_every"]
-    changes = {**CHANGES, "model.attention.kind": "hard", "training.evaluate_every": every}
+    run_comparison()
+    every = read_config(folder / "c" / "hard")["training"]["evaluate_every"]
+    changes = {**TINY_SETTINGS, "model.attention.kind": "hard", "training.evaluate_every": every}
     weft.train("book.txt", task="generate", steps=4, tokenizer="characters", threads=1, set=changes, out="alone")
-    assert digest(folder / "alone") == digest(folder / "c" / "hard")
+    assert hash_run(folder / "alone") == hash_run(folder / "c" / "hard")
 
 
 def test_rows_say_what_a_run_costs_and_how_good_it_is(folder):
-    result = run()
+    result = run_comparison()
     for row in result.rows:
         assert row["steps"] == 4 and row["parameters"] > 1000 and row["seconds"] > 0 and row["peak_memory"] > 2**20
         assert row["measured_on"] == "validation" and row["bits_per_byte"] > 0
@@ -85,7 +92,7 @@ def test_rows_say_what_a_run_costs_and_how_good_it_is(folder):
 def test_a_test_set_decides_and_more_accuracy_is_better(folder):
     write_reviews(folder / "a.csv")
     write_reviews(folder / "b.csv", 24, seed=5)
-    result = run(
+    result = run_comparison(
         {"training.optimizer.learning_rate": [0.0001, 0.01]},
         data=["a.csv"],
         task="classify",
@@ -101,7 +108,7 @@ def test_a_test_set_decides_and_more_accuracy_is_better(folder):
 
 
 def test_one_that_fails_does_not_lose_the_others(folder):
-    result = run(TOO_FAST)
+    result = run_comparison(DIVERGES)
     mad, sound = result.rows
     assert mad["status"] == "failed" and "the step was not taken" in mad["reason"] and "bits_per_byte" not in mad
     assert sound["status"] == "finished" and result.best == sound["model"] == "embedding_rate-0.01"
@@ -110,18 +117,20 @@ def test_one_that_fails_does_not_lose_the_others(folder):
 
 
 def test_what_a_model_cannot_do_is_found_before(folder):
-    result = run({}, models=("gpt", "bert"))
+    result = run_comparison({}, models=("gpt", "bert"))
     assert [row["status"] for row in result.rows] == ["finished", "failed"]
     assert "bert does not go on with a text" in result.rows[1]["reason"] and not (folder / "c" / "bert").exists()
     with pytest.raises(UnsupportedError, match="bert-dropout-0: bert does not go on"):
-        make_plan(asked({"model.dropout": [0, 0.1]}, models=("bert",)), folder / "x", silent)
+        make_plan(make_trial_spec({"model.dropout": [0, 0.1]}, models=("bert",)), folder / "x", silent)
 
 
 def test_what_is_finished_is_kept(folder, monkeypatch):
-    before = run()
+    before = run_comparison()
     shutil.rmtree(folder / "c" / "hard")
     made = []
-    monkeypatch.setattr(session, "run_in_child", lambda order, *rest: made.append(order.name) or here(order, *rest))
+    monkeypatch.setattr(
+        session, "run_in_child", lambda order, *rest: made.append(order.name) or run_without_child(order, *rest)
+    )
     again = Session.open("c").run(silent)
     assert made == ["hard"]
     for old, new in zip(before.rows, again.rows, strict=True):
@@ -144,9 +153,9 @@ def interrupting(name, step):
 
 @pytest.mark.parametrize("name", ["softmax", "hard"])
 def test_an_interrupted_one_is_resumed_to_the_same_bytes(folder, name):
-    whole = run(out="whole", options={"steps": 8})
+    whole = run_comparison(out="whole", options={"steps": 8})
     with pytest.raises(KeyboardInterrupt):
-        run(options={"steps": 8}, report=interrupting(name, 3))
+        run_comparison(options={"steps": 8}, report=interrupting(name, 3))
     stopped = json.loads((folder / "c" / "compare.json").read_text())["models"]
     states = [row["status"] for row in stopped]
     assert states == (["interrupted", "waiting"] if name == "softmax" else ["finished", "interrupted"])
@@ -156,13 +165,13 @@ def test_an_interrupted_one_is_resumed_to_the_same_bytes(folder, name):
     result = Session.open("c").run(told.append)
     assert next(event["step"] for event in told if event["event"] == "step") == 4  # nothing is done twice
     for old, new in zip(whole.rows, result.rows, strict=True):
-        assert digest(folder / "whole" / old["model"]) == digest(folder / "c" / new["model"])
+        assert hash_run(folder / "whole" / old["model"]) == hash_run(folder / "c" / new["model"])
         assert new["status"] == "finished" and new["validation_loss"] == old["validation_loss"]
     assert next(row for row in result.rows if row["model"] == name)["seconds"] > half["seconds"]
 
 
 def test_what_was_begun_without_settings_begins_anew(folder):
-    made = Session.new(asked(), "c", silent)
+    made = Session.new(make_trial_spec(), "c", silent)
     made.run(silent)
     shutil.rmtree(folder / "c" / "hard")
     (folder / "c" / "hard").mkdir()
@@ -171,9 +180,9 @@ def test_what_was_begun_without_settings_begins_anew(folder):
 
 
 def test_data_that_change_in_between_are_no_comparison(folder):
-    run()
+    run_comparison()
     shutil.rmtree(folder / "c" / "hard")
-    (folder / "book.txt").write_text(text(1500, seed=1))
+    (folder / "book.txt").write_text(make_text(1500, seed=1))
     rows = Session.open("c").run(silent).rows
     assert [row["status"] for row in rows] == ["finished", "failed"]
     assert "the data have changed since the comparison began" in rows[1]["reason"]
@@ -181,48 +190,56 @@ def test_data_that_change_in_between_are_no_comparison(folder):
 
 def test_a_tokenizer_may_vary_where_text_is_judged_and_not_otherwise(folder):
     often = {"training.evaluate_every": "2"}
-    result = run({"tokenizer.kind": ["characters", "bytes"]}, options={"tokenizer": None}, changes=often)
+    result = run_comparison({"tokenizer.kind": ["characters", "bytes"]}, options={"tokenizer": None}, changes=often)
     assert [row["status"] for row in result.rows] == ["finished", "finished"]
     one, other = (folder / "c" / name / "tokenizer.json" for name in ("characters", "bytes"))
     assert one.read_bytes() != other.read_bytes()
     title, curves = curves_of(result)
-    assert title == "bits per byte, held out" and curves_of(run(out="d", changes=often))[0] == "held-out loss"
+    assert (
+        title == "bits per byte, held out" and curves_of(run_comparison(out="d", changes=often))[0] == "held-out loss"
+    )
     for curve, row in zip(curves, result.rows, strict=True):
         assert curve.points[-1][2] == pytest.approx(row["bits_per_byte"])
-    filling = asked({"tokenizer.kind": ["wordpiece", "words"]}, task="fill", options={"tokenizer": None})
+    filling = make_trial_spec({"tokenizer.kind": ["wordpiece", "words"]}, task="fill", options={"tokenizer": None})
     with pytest.raises(ConfigError, match="a loss for other tokens is another measure"):
         make_plan(filling, folder / "x", silent)
 
 
 def test_the_first_models_tokenizer_is_for_all(folder):
     with pytest.raises(ConfigError, match="'wordpiece' is not for a t5"):  # which would have taken unigram
-        make_plan(asked({}, task="fill", models=("bert", "t5"), options={"tokenizer": None}), folder / "x", silent)
+        make_plan(
+            make_trial_spec({}, task="fill", models=("bert", "t5"), options={"tokenizer": None}), folder / "x", silent
+        )
     with pytest.raises(ConfigError, match="need different special tokens"):
-        make_plan(asked({}, task="fill", models=("t5", "bert"), options={"tokenizer": "words"}), folder / "x", silent)
+        make_plan(
+            make_trial_spec({}, task="fill", models=("t5", "bert"), options={"tokenizer": "words"}),
+            folder / "x",
+            silent,
+        )
 
 
 def test_words_for_how_long(folder):
-    plan = make_plan(asked(options={"steps": None, "minutes": 2.0}), folder / "c", silent)
+    plan = make_plan(make_trial_spec(options={"steps": None, "minutes": 2.0}), folder / "c", silent)
     assert plan.words() == "2 runs of 2 minutes each, about 4 minutes in all"
-    plan = make_plan(asked(), folder / "c", silent)
+    plan = make_plan(make_trial_spec(), folder / "c", silent)
     assert plan.words() == "2 runs of 4 steps each"
-    assert "seconds in all" in make_plan(asked(options={"steps": 50}), folder / "c", silent).words()
+    assert "seconds in all" in make_plan(make_trial_spec(options={"steps": 50}), folder / "c", silent).words()
 
 
 def test_evaluations_on_the_way_do_not_eat_the_time(folder):
     for steps, every in ((4, 0), (50, 5)):
-        orders = make_plan(asked(options={"steps": steps}), folder / "c", silent).orders
+        orders = make_plan(make_trial_spec(options={"steps": steps}), folder / "c", silent).orders
         assert [order.request["recipe"]["settings"]["training.evaluate_every"] for order in orders] == [every] * 2
 
 
 def test_a_folder_has_one_comparison(folder):
-    run()
+    run_comparison()
     with pytest.raises(DataError, match="holds a comparison already\ngo on with it:  weft compare --resume c"):
-        run()
+        run_comparison()
     (folder / "full").mkdir()
     (folder / "full" / "file").touch()
     with pytest.raises(DataError, match="full is there already"):
-        run(out="full")
+        run_comparison(out="full")
     with pytest.raises(DataError, match="full is no comparison"):
         Session.open("full")
     with pytest.raises(DataError, match="nowhere does not exist"):
@@ -235,7 +252,7 @@ def test_a_folder_has_one_comparison(folder):
 def test_one_that_was_trained_further_says_so(folder):
     from weft.tasks.experiment import Experiment
 
-    run()
+    run_comparison()
     Experiment.reopen("c/hard", silent).extend(steps=2).fit()
     row = Session.open("c").run(silent).rows[1]
     assert row["steps"] == 4 and row["note"] == "trained further since: 6 steps now"
@@ -246,7 +263,7 @@ def test_from_python(folder):
         "book.txt",
         task="generate",
         vary={"model.width": (16, 32)},
-        set={key: value for key, value in CHANGES.items() if key != "model.width"},
+        set={key: value for key, value in TINY_SETTINGS.items() if key != "model.width"},
         tokenizer="characters",
         threads=1,
         steps=2,
@@ -293,32 +310,36 @@ def test_wrong_types_are_refused(folder, wrong, told):
 
 
 def test_families_that_look_at_charts(folder):
-    write_folder(folder / "bars", 40)
-    result = run({}, data=["bars"], task="classify", models=("vit", "resnet"), sizes={"training.batch": "16"}, **ALONE)
+    write_image_folder(folder / "bars", 40)
+    result = run_comparison(
+        {}, data=["bars"], task="classify", models=("vit", "resnet"), sizes={"training.batch": "16"}, **ALONE
+    )
     assert [row["model"] for row in result.rows] == ["vit", "resnet"]
     assert [row["status"] for row in result.rows] == ["finished", "finished"] and result.metric == "accuracy"
     assert all(row["flops"] > 0 for row in result.rows)
-    one, other = (config(folder / "c" / name) for name in ("vit", "resnet"))
+    one, other = (read_config(folder / "c" / name) for name in ("vit", "resnet"))
     assert one["data"] == other["data"] and one["training"]["precision"] == other["training"]["precision"]
 
 
 def test_models_that_translate(folder):
-    write_pairs_table(folder / "pairs.tsv", 60)
-    sizes = dict(size.split("=") for size in PAIR_SIZES if "rate" not in size)
+    write_translation_table(folder / "pairs.tsv", 60)
+    sizes = dict(size.split("=") for size in TINY_TRANSLATOR if "rate" not in size)
     rates = {"training.optimizer.learning_rate": [0.05, 0.01]}
-    result = run(rates, data=["pairs.tsv"], task="translate", sizes=sizes, **ALONE)
+    result = run_comparison(rates, data=["pairs.tsv"], task="translate", sizes=sizes, **ALONE)
     assert [row["status"] for row in result.rows] == ["finished", "finished"] and result.metric == "bleu"
     files = [(folder / "c" / row["model"] / "tokenizer.json").read_bytes() for row in result.rows]
     assert files[0] == files[1]
 
 
 def test_beginning_with_another_model(folder):
-    weft.train("book.txt", task="generate", steps=2, tokenizer="characters", threads=1, set=CHANGES, out="base")
+    weft.train("book.txt", task="generate", steps=2, tokenizer="characters", threads=1, set=TINY_SETTINGS, out="base")
     rates = {"training.optimizer.learning_rate": [0.001, 0.01]}
-    result = run(rates, sizes={"training.batch": "6"}, options={"tokenizer": None, "steps": 2, "start": "base"})
+    result = run_comparison(
+        rates, sizes={"training.batch": "6"}, options={"tokenizer": None, "steps": 2, "start": "base"}
+    )
     assert [row["status"] for row in result.rows] == ["finished", "finished"]
     for row in result.rows:
-        assert config(folder / "c" / row["model"])["start"] == "base"
+        assert read_config(folder / "c" / row["model"])["start"] == "base"
         assert (folder / "c" / row["model"] / "tokenizer.json").read_bytes() == (
             folder / "base" / "tokenizer.json"
         ).read_bytes()
@@ -329,17 +350,17 @@ def test_a_recipe_holds_for_all(folder):
         '[data]\ntrain = ["book.txt"]\n[model]\nwidth = 24\ndepth = 1\nmax_length = 16\nattention.heads = 2\n'
         '[tokenizer]\nkind = "bytes"\n[training]\nsteps = 2\nbatch = 5\n'
     )
-    result = run(data=(), task=None, sizes={}, config="r.toml", options={"tokenizer": None, "steps": None})
-    found = [config(folder / "c" / row["model"]) for row in result.rows]
+    result = run_comparison(data=(), task=None, sizes={}, config="r.toml", options={"tokenizer": None, "steps": None})
+    found = [read_config(folder / "c" / row["model"]) for row in result.rows]
     assert [made["model"]["width"] for made in found] == [24, 24]
     assert [made["training"]["batch"] for made in found] == [5, 5]
     assert [made["tokenizer"]["kind"] for made in found] == ["bytes", "bytes"]
 
 
 def test_every_variant_shows_what_it_writes_from_the_same_beginning(folder, in_process):
-    found = run()
+    found = run_comparison()
     samples = [row["sample"] for row in found.rows]
-    assert samples[0]["prompt"] == samples[1]["prompt"] and samples[0]["prompt"] in text(1500)
+    assert samples[0]["prompt"] == samples[1]["prompt"] and samples[0]["prompt"] in make_text(1500)
     assert all(sample["text"] for sample in samples)
     assert samples[0]["text"] == weft.load("c/softmax").generate(samples[0]["prompt"], max_tokens=60, seed=0)
     assert samples[1]["text"] in html.unescape(page(found))

@@ -35,7 +35,7 @@ return [now.getAttribute('role') || now.type || now.localName, now.getAttribute(
 """
 
 
-def missing() -> str:
+def find_missing() -> str:
     """What is not here of all that is needed, and how to get it; nothing if all is."""
     if not any(map(shutil.which, NAMES)) or not shutil.which("chromedriver"):
         return "no browser: apt-get install chromium chromium-driver"

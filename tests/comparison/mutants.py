@@ -2,8 +2,8 @@
 
 from mutate import Mutant
 
-COMPARE = ["tests/compare/test_compare.py"]
-COMPARED = ["tests/compare/test_page.py", "tests/compare/test_variants.py"]
+COMPARE = ["tests/comparison/test_compare.py"]
+COMPARED = ["tests/comparison/test_page.py", "tests/comparison/test_variants.py"]
 
 MUTANTS = [
     Mutant(
