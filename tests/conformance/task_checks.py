@@ -38,7 +38,7 @@ def models_can_do_it(task):
     assert all(task.capability(family) in task.capabilities for family in task.families)
 
 
-def settings_are_trun_weft(task):
+def settings_are_there(task):
     fields = task.settings.__dataclass_fields__
     assert {"model", "tokenizer", "data", "training", "start"} <= set(fields)
     assert (task.objective is None) == ("objective" not in fields)
