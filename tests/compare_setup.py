@@ -11,7 +11,7 @@ import pytest
 from table_setup import sets
 from training_setup import text
 from weft.comparison import child, session
-from weft.comparison.trials import TrialSpec
+from weft.comparison.variants import TrialSpec
 
 SIZES = ["model.width=16", "model.depth=1", "model.max_length=16", "model.attention.heads=2", "training.batch=6"]
 CHANGES = dict(size.split("=") for size in SIZES)
