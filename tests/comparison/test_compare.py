@@ -277,7 +277,7 @@ def test_from_python(folder):
     with pytest.raises(ConfigError, match="resume alone"):
         weft.compare(resume="p", steps=3)
     for unknown in ({"model": "gpt"}, {"step": 3}):
-        with pytest.raises(TypeError):
+        with pytest.raises(ConfigError, match=f"unknown option '{next(iter(unknown))}'"):
             weft.compare("book.txt", **unknown)
 
 

@@ -59,6 +59,8 @@ Test = Annotated[
 TextColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the texts are. Default: found")]
 PairColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the second texts are.")]
 LabelColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Where the labels are. Default: found")]
+SourceColumn = Annotated[str | None, options.shared("source")]
+TargetColumn = Annotated[str | None, options.shared("target")]
 TokenizerKind = Annotated[
     str | None, typer.Option(help="How texts become tokens. Default: wordpiece for labelled texts, bpe for pairs")
 ]
@@ -71,8 +73,8 @@ def check(
     text: TextColumn = None,
     pair: PairColumn = None,
     label: LabelColumn = None,
-    source: options.SourceColumn = None,
-    target: options.TargetColumn = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
     tokenizer: TokenizerKind = None,
     as_json: options.OneObject = False,
 ) -> None:
