@@ -84,12 +84,11 @@ class Case:
 
 
 def run(model, inputs, options):
-    """What a person gets: logits, or states where a model gives these."""
+    """What a person gets: logits, or states of a trunk and of texts in one row."""
     with torch.no_grad():
         if isinstance(inputs, TextRow):
             return inputs.states(model)
-        found = model(*(inputs if isinstance(inputs, tuple) else (inputs,)), **options)
-        return model.class_logits(found) if getattr(model, "classes", None) is not None else found
+        return model(*(inputs if isinstance(inputs, tuple) else (inputs,)), **options)
 
 
 def heads_of(kind):
