@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import time
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
+import torch
 
 from table_setup import sets
 from training_setup import text
-from weft.comparison import child, session
+from weft.cli import train
+from weft.cli.main import main
+from weft.cli.progress import Reporter
+from weft.comparison import outcome, process, session
 from weft.comparison.variants import TrialSpec
 
 SIZES = ["model.width=16", "model.depth=1", "model.max_length=16", "model.attention.heads=2", "training.batch=6"]
@@ -19,17 +26,46 @@ TOO_FAST = {"training.optimizer.embedding_rate": ["1e+38", "0.01"]}  # the first
 KINDS = {"model.attention.kind": ["softmax", "hard"]}
 
 
-def here(order, out, report):
-    """`run_in_child` without a child: the same work, and the same three ways to end."""
-    code = child.work(order, out, report, time.perf_counter())
-    if code == child.STOPPED:
-        raise KeyboardInterrupt
-    return "" if code == child.FINISHED else child.read_outcome(out).get("reason", "it failed early")
+class _Lines(io.StringIO):
+    """Tells each event that is written to it, when it is written."""
+
+    def __init__(self, listen):
+        super().__init__()
+        self.listen, self.reason, self.err = listen, "", sys.stderr
+
+    def write(self, told):
+        event = json.loads(told)
+        self.reason = event.get("reason", "")
+        with contextlib.redirect_stderr(self.err):  # of who listens
+            self.listen(event)
+        return len(told)
+
+
+def here(words, listen):
+    """`run_in_child` without a child: the same command, every step of it, and the same three ways to end."""
+    out, before, threads = _Lines(listen), sys.argv, torch.get_num_threads()
+    sys.argv = ["weft", *words, "--json"]
+    try:
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(io.StringIO()) as err,
+            mock.patch.object(Reporter, "_event_is_due", return_value=True),
+            mock.patch.object(train, "_report"),  # a page of every run takes longer than the run
+        ):
+            main()
+    except SystemExit as end:
+        if end.code == process.STOPPED:
+            raise KeyboardInterrupt from None
+        return "" if not end.code else out.reason or err.getvalue()
+    finally:
+        sys.argv = before
+        torch.set_num_threads(threads)
+    return ""
 
 
 @pytest.fixture
 def in_process(monkeypatch):
-    monkeypatch.setattr(session, "run_in_child", here)
+    monkeypatch.setattr(outcome, "run_in_child", here)
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ MUTANTS = [
     ),
     Mutant(
         "seeing: other data are compared",
-        "comparison/child.py",
-        old='if run.read_config()["data"]["fingerprint"] != order.fingerprint:',
+        "comparison/outcome.py",
+        old='if run.read_config()["data"]["fingerprint"] != trial.fingerprint:',
         new="if False:",
         tests=COMPARE,
     ),

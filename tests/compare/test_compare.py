@@ -12,7 +12,7 @@ from compare_setup import CHANGES, KINDS, TOO_FAST, asked, config, here, run
 from image_setup import write_folder
 from table_setup import PAIR_SIZES, write_pairs_table, write_reviews
 from training_setup import digest, text
-from weft.comparison import session
+from weft.comparison import outcome
 from weft.comparison.charts import curves_of
 from weft.comparison.page import page
 from weft.comparison.planning import make_plan
@@ -47,7 +47,7 @@ def test_sizes_are_planned_once_on_a_machine_whose_speed_changes(folder, monkeyp
     monkeypatch.setattr(planning, "machine_speed", lambda: next(speeds))
     few, options = {"model.depth": "1", "model.max_length": "16"}, {"steps": 1, "tokenizer": "characters"}
     orders = make_plan(asked(sizes=few, options=options), folder / "c", silent).orders
-    sizes = {(order.parameters, order.request["recipe"]["settings"]["model.width"]) for order in orders}
+    sizes = {(order.parameters, order.recipe["model.width"]) for order in orders}
     assert len(sizes) == 1
     alone = [width_of(make_request(["book.txt"], options, changes=few)) for _ in range(2)]
     assert alone[0] != alone[1]  # left alone, each would have its own
@@ -121,9 +121,9 @@ def test_what_is_finished_is_kept(folder, monkeypatch):
     before = run()
     shutil.rmtree(folder / "c" / "hard")
     made = []
-    monkeypatch.setattr(session, "run_in_child", lambda order, *rest: made.append(order.name) or here(order, *rest))
+    monkeypatch.setattr(outcome, "run_in_child", lambda words, *rest: made.append(words[-1]) or here(words, *rest))
     again = Session.open("c").run(silent)
-    assert made == ["hard"]
+    assert made == ["--out=c/hard"]
     for old, new in zip(before.rows, again.rows, strict=True):
         assert old["validation_loss"] == new["validation_loss"]
     assert before.rows[0] == again.rows[0]
@@ -212,7 +212,7 @@ def test_words_for_how_long(folder):
 def test_evaluations_on_the_way_do_not_eat_the_time(folder):
     for steps, every in ((4, 0), (50, 5)):
         orders = make_plan(asked(options={"steps": steps}), folder / "c", silent).orders
-        assert [order.request["recipe"]["settings"]["training.evaluate_every"] for order in orders] == [every] * 2
+        assert [order.recipe["training.evaluate_every"] for order in orders] == [every] * 2
 
 
 def test_a_folder_has_one_comparison(folder):
