@@ -28,6 +28,20 @@ MUTANTS = [
         tests=COMPARE,
     ),
     Mutant(
+        "seeing: time before the comparison was killed does not count",
+        "comparison/outcome.py",
+        old='seconds = max(before.get("seconds", 0.0), _trained_for(out))',
+        new='seconds = before.get("seconds", 0.0) * 0',
+        tests=COMPARE,
+    ),
+    Mutant(
+        "seeing: a setting beside its table is no TOML",
+        "comparison/trials.py",
+        old='return any(name.startswith(other + ".") for other in names)',
+        new="return False",
+        tests=COMPARE,
+    ),
+    Mutant(
         "seeing: a finished run is trained again",
         "comparison/session.py",
         old='return bool(order.reason) or read_outcome(self.folder(order)).get("done") is True',

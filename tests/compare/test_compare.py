@@ -2,8 +2,10 @@
 
 import html
 import json
+import shlex
 import shutil
 import signal
+from typing import Any
 
 import pytest
 
@@ -12,13 +14,17 @@ from compare_setup import CHANGES, KINDS, TOO_FAST, asked, config, here, run
 from image_setup import write_folder
 from table_setup import PAIR_SIZES, write_pairs_table, write_reviews
 from training_setup import digest, text
+from training_setup import here as typed
 from weft.comparison import outcome
 from weft.comparison.charts import curves_of
 from weft.comparison.page import page
 from weft.comparison.planning import make_plan
 from weft.comparison.session import Session
+from weft.comparison.trials import Trial, recipe_of, words_of
+from weft.config import _parse
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.tasks import planning
+from weft.tasks.recipe import Recipe, read_recipe
 from weft.tasks.request import make_request
 
 pytestmark = pytest.mark.usefixtures("in_process", "folder")
@@ -65,6 +71,45 @@ def test_a_variant_is_the_run_that_train_makes(folder):
     changes = {**CHANGES, "model.attention.kind": "hard", "training.evaluate_every": every}
     weft.train("book.txt", task="generate", steps=4, tokenizer="characters", threads=1, set=changes, out="alone")
     assert digest(folder / "alone") == digest(folder / "c" / "hard")
+
+
+def test_a_variant_can_be_trained_alone_by_its_recipe(folder):
+    changes = {
+        "training.optimizer.kind": "adamw",
+        "model.attention": {"kind": "local", "window": 4},
+        "model.tied": True,
+    }
+    run({"model.dropout": [0.1, 0.0]}, changes=changes, options={"text": None, "seed": 2})
+    recipe = folder / "c" / "dropout-0.1.toml"
+    assert "as weft compare planned it. Alone:  weft train --config c/dropout-0.1.toml" in recipe.read_text()
+    words = shlex.split(recipe.read_text().splitlines()[0].partition("weft ")[2].partition("weft ")[2])
+    typed(*words, "--out", "alone", cwd=folder)
+    assert digest(folder / "alone") == digest(folder / "c" / "dropout-0.1")
+    assert config(folder / "alone") == config(folder / "c" / "dropout-0.1")
+
+
+@pytest.mark.parametrize("value", ["softmax,local", True, None, 3, 1e-8, [0.8, 0.9], ["a, b", "c"], {"kind": "local"}])
+def test_a_recipe_and_words_say_what_was_asked_for(folder, value):
+    given = {"model.attention": "local", "training.batch": 5, "data.held_out": None}
+    (folder / "r.toml").write_text('[model]\nattention = "local"\n[training]\nbatch = 5\n')
+    options = {"steps": 3, "text": "-x", "start": "runs/a b", "freeze": 2, "test": ("a, b.txt",), "watch": True}
+    request = make_request(["book.txt"], options, task="generate", config="r.toml", changes={"model.x": value})
+    request.recipe = Recipe("", None, given | {"model.attention.heads": 2, "tokenizer.kind": "bytes"})
+    trial = Trial("one", {}, recipe_of(request), words_of(request))
+    (folder / "one.toml").write_text(trial.to_toml(folder / "one.toml"))
+    again = read_recipe("one.toml")
+    assert again.settings | {"task": again.task} == trial.recipe | {"task": "generate"}
+    assert {key: again.settings[key] for key in given} == given | {"data.held_out": "none"}
+    assert again.settings["model.attention.heads"] == 2 and again.settings["data.test"] == ["a, b.txt"]
+    *words, said = trial.words
+    assert words == ["--from=runs/a b", "--text=-x", "--freeze=2", "--watch"]
+    read = _parse(said.removeprefix("--set=model.x="), Any if value is None else type(value))
+    assert said.startswith("--set=model.x=") and read == ("none" if value is None else value)
+
+
+def test_what_cannot_be_written_down_is_refused(folder):
+    with pytest.raises(ConfigError, match="a setting cannot be written down"):
+        words_of(make_request(["book.txt"], {}, changes={"model.x": object()}))
 
 
 def test_rows_say_what_a_run_costs_and_how_good_it_is(folder):
@@ -168,6 +213,20 @@ def test_what_was_begun_without_settings_begins_anew(folder):
     (folder / "c" / "hard").mkdir()
     (folder / "c" / "hard" / "tokenizer.json").write_text("half a tok")
     assert Session.open("c").run(silent).rows[1]["status"] == "finished"
+
+
+def test_what_was_finished_when_nobody_was_there_to_hear_it(folder):
+    """The comparison was killed in the last moment of a run: there is nothing left to train, and nothing is lost."""
+    before = run().rows[1]
+    (folder / "c" / "hard" / "outcome.json").unlink()
+    timing = folder / "c" / "hard" / "timing.jsonl"
+    timing.write_text(timing.read_text() + '{"step": 4, "seconds": 1000.0}\n')
+    told = []
+    again = Session.open("c").run(told.append).rows[1]
+    assert not [event for event in told if event["event"] == "step"]
+    own = ("seconds", "peak_memory")
+    assert {k: v for k, v in again.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
+    assert again["seconds"] > 1000
 
 
 def test_data_that_change_in_between_are_no_comparison(folder):
