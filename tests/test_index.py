@@ -139,6 +139,12 @@ def test_what_may_be_right_passes(changes):
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_recipe_may_say_what_is_an_option_too(tmp_path):
+    (tmp_path / "r.toml").write_text('model = "gpt-tiny"\n[training]\nminutes = 1\nseed = 2\ndevice = "cpu"\n')
+    refuse_mistakes(["book.txt"], {}, config=str(tmp_path / "r.toml"))
+
+
+@pytest.mark.usefixtures("quick")
 def test_settings_that_some_task_may_have_pass_while_the_task_is_not_known():
     with pytest.raises(ValueError, match="unknown field 'smothing'"):
         refuse_mistakes(["d.csv"], {}, task="classify", changes={"objective.smothing": "0.1"})

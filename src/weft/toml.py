@@ -10,18 +10,19 @@ from typing import Any
 
 def toml_lines(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[str]:
     """The lines of a table; tables inside it are sections."""
-    lines = [f"{k} = {_toml_value(v)}" for k, v in table.items() if v is not None and not isinstance(v, dict)]
+    lines = [f"{k} = {toml_value(v)}" for k, v in table.items() if v is not None and not isinstance(v, dict)]
     for name, inner in table.items():
         if isinstance(inner, dict):
             lines += ["", f"[{'.'.join((*path, name))}]", *toml_lines(inner, (*path, name))]
     return lines
 
 
-def _toml_value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """One value, on one line."""
     if isinstance(value, list):
-        return f"[{', '.join(_toml_value(item) for item in value)}]"
+        return f"[{', '.join(toml_value(item) for item in value)}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k} = {_toml_value(v)}" for k, v in value.items() if v is not None) + "}"
+        return "{" + ", ".join(f"{k} = {toml_value(v)}" for k, v in value.items() if v is not None) + "}"
     if isinstance(value, float) and not math.isfinite(value):
         return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
     if isinstance(value, str):  # a JSON string is a TOML basic string, but for the one control character

@@ -11,7 +11,7 @@ from fixtures.comparisons import DIVERGES, comparison_command, run_without_child
 from fixtures.texts import make_text
 from weft.cli.compare import show
 from weft.cli.progress import Reporter
-from weft.comparison import session
+from weft.comparison import outcome
 from weft.comparison.result import Comparison
 
 VARY = ("--vary", "model.attention.kind=softmax,hard")
@@ -21,7 +21,7 @@ VARY = ("--vary", "model.attention.kind=softmax,hard")
 def place(tmp_path, monkeypatch):
     """A folder with a book; variants are trained in this process."""
     (tmp_path / "book.txt").write_text(make_text(1500))
-    monkeypatch.setattr(session, "run_in_child", run_without_child)
+    monkeypatch.setattr(outcome, "run_in_child", run_without_child)
     return tmp_path
 
 
@@ -73,7 +73,7 @@ def test_stopping_says_how_to_go_on(place, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, "run_in_child", stop)
+    monkeypatch.setattr(outcome, "run_in_child", stop)
     result = run_weft(*comparison_command(*VARY, "--out", "my c"), cwd=place, check=False)
     assert result.returncode == 130 and "Go on with:  weft compare --resume 'my c'" in result.stderr
     assert json.loads((place / "my c" / "compare.json").read_text())["models"][0]["status"] == "waiting"

@@ -9,11 +9,10 @@ import typer
 
 import weft
 from weft.cli import compare, main, train
-from weft.cli.options import flag_of
-from weft.tasks.options import COLUMNS, CompareOptions, Option, TrainOptions, asked_for
+from weft.tasks.options import COLUMNS, CompareOptions, Option, TrainOptions, asked_for, flag_of
 from weft.tasks.request import Request
 
-OF_THE_COMMAND = {"data", "dry_run", "as_json"}
+OF_THE_COMMAND = {"data", "dry_run", "as_json", "until_eof"}
 
 
 def defined(kind):

@@ -12,6 +12,7 @@ from fixtures.commands import generator_command
 from fixtures.texts import make_text
 from weft.cli import progress
 from weft.cli.progress import Reporter
+from weft.errors import DataError
 
 EVENTS = [
     {"event": "phase", "name": "reading"},
@@ -134,3 +135,39 @@ def test_in_a_pseudo_terminal(tmp_path, env, drawn):
     assert process.wait(60) == 0
     assert (b"\x1b" in out) is drawn
     assert b"tokenising" in out and "Done in" in out.decode()
+
+
+def test_steps_as_json_say_how_much_memory_is_used(capsys):
+    with Reporter(as_json=True) as reporter:
+        reporter(EVENTS[-1])
+    assert json.loads(capsys.readouterr().out)["memory"] > 2**20
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(DataError("no data", advice="give some"), "no data\ngive some"), (OSError("no"), "OSError: no")],
+)
+def test_the_last_event_says_why_it_failed(capsys, error, told):
+    with pytest.raises(type(error)), Reporter(as_json=True):
+        raise error
+    event = json.loads(capsys.readouterr().out)
+    assert (event["event"], event["reason"]) == ("failed", told) and event["peak_memory"] > 2**20
+
+
+def test_a_run_goes_on_when_nobody_listens(monkeypatch):
+    class Gone(io.StringIO):
+        def write(self, _):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    with Reporter(as_json=True) as reporter:
+        reporter(EVENTS[0])
+
+
+def test_of_steps_that_come_once_a_second_a_line_for_each_twentieth(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Reporter() as reporter:
+        for step in (1, 7, 8, 16, 17, 60):
+            reporter({"event": "step", "step": step, "total": 100, "tokens": step, "loss": 1.0})
+    assert [line.split()[1] for line in stream.getvalue().splitlines()] == ["1/100", "7/100", "16/100", "60/100"]

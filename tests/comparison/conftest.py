@@ -4,13 +4,13 @@ import pytest
 
 from fixtures.comparisons import run_without_child
 from fixtures.texts import make_text
-from weft.comparison import session
+from weft.comparison import outcome
 
 
 @pytest.fixture
 def in_process(monkeypatch):
     """Variants are trained in this process."""
-    monkeypatch.setattr(session, "run_in_child", run_without_child)
+    monkeypatch.setattr(outcome, "run_in_child", run_without_child)
 
 
 @pytest.fixture

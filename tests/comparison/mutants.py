@@ -22,9 +22,23 @@ MUTANTS = [
     ),
     Mutant(
         "seeing: other data are compared",
-        "comparison/child.py",
-        old='if run.read_config()["data"]["fingerprint"] != order.fingerprint:',
+        "comparison/outcome.py",
+        old='if run.read_config()["data"]["fingerprint"] != trial.fingerprint:',
         new="if False:",
+        tests=COMPARE,
+    ),
+    Mutant(
+        "seeing: time before the comparison was killed does not count",
+        "comparison/outcome.py",
+        old='seconds = max(before.get("seconds", 0.0), _trained_for(out))',
+        new='seconds = before.get("seconds", 0.0) * 0',
+        tests=COMPARE,
+    ),
+    Mutant(
+        "seeing: a setting beside its table is no TOML",
+        "comparison/trials.py",
+        old='return any(name.startswith(other + ".") for other in names)',
+        new="return False",
         tests=COMPARE,
     ),
     Mutant(

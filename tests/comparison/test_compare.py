@@ -2,26 +2,31 @@
 
 import html
 import json
+import shlex
 import shutil
 import signal
+from typing import Any
 
 import pytest
 
 import weft
 from comparison.tiny_comparisons import KINDS, TINY_SETTINGS, make_trial_spec, run_comparison
-from fixtures.commands import TINY_TRANSLATOR
+from fixtures.commands import TINY_TRANSLATOR, run_weft
 from fixtures.comparisons import DIVERGES, run_without_child
 from fixtures.images import write_image_folder
 from fixtures.runs import hash_run
 from fixtures.tables import write_reviews, write_translation_table
 from fixtures.texts import make_text
-from weft.comparison import session
+from weft.comparison import outcome
 from weft.comparison.charts import curves_of
 from weft.comparison.page import page
 from weft.comparison.planning import make_plan
 from weft.comparison.session import Session
+from weft.comparison.trials import Trial, recipe_of, words_of
+from weft.config import _parse
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.tasks import planning
+from weft.tasks.recipe import Recipe, read_recipe
 from weft.tasks.request import make_request
 
 pytestmark = pytest.mark.usefixtures("in_process", "folder")
@@ -54,7 +59,7 @@ def test_sizes_are_planned_once_on_a_machine_whose_speed_changes(folder, monkeyp
     monkeypatch.setattr(planning, "machine_speed", lambda: next(speeds))
     few, options = {"model.depth": "1", "model.max_length": "16"}, {"steps": 1, "tokenizer": "characters"}
     orders = make_plan(make_trial_spec(sizes=few, options=options), folder / "c", silent).orders
-    sizes = {(order.parameters, order.request["recipe"]["settings"]["model.width"]) for order in orders}
+    sizes = {(order.parameters, order.recipe["model.width"]) for order in orders}
     assert len(sizes) == 1
     alone = [width_of(make_request(["book.txt"], options, changes=few)) for _ in range(2)]
     assert alone[0] != alone[1]  # left alone, each would have its own
@@ -72,6 +77,45 @@ def test_a_variant_is_the_run_that_train_makes(folder):
     changes = {**TINY_SETTINGS, "model.attention.kind": "hard", "training.evaluate_every": every}
     weft.train("book.txt", task="generate", steps=4, tokenizer="characters", threads=1, set=changes, out="alone")
     assert hash_run(folder / "alone") == hash_run(folder / "c" / "hard")
+
+
+def test_a_variant_can_be_trained_alone_by_its_recipe(folder):
+    changes = {
+        "training.optimizer.kind": "adamw",
+        "model.attention": {"kind": "local", "window": 4},
+        "model.tied": True,
+    }
+    run_comparison({"model.dropout": [0.1, 0.0]}, changes=changes, options={"text": None, "seed": 2})
+    recipe = folder / "c" / "dropout-0.1.toml"
+    assert "as weft compare planned it. Alone:  weft train --config c/dropout-0.1.toml" in recipe.read_text()
+    words = shlex.split(recipe.read_text().splitlines()[0].partition("weft ")[2].partition("weft ")[2])
+    run_weft(*words, "--out", "alone", cwd=folder)
+    assert hash_run(folder / "alone") == hash_run(folder / "c" / "dropout-0.1")
+    assert read_config(folder / "alone") == read_config(folder / "c" / "dropout-0.1")
+
+
+@pytest.mark.parametrize("value", ["softmax,local", True, None, 3, 1e-8, [0.8, 0.9], ["a, b", "c"], {"kind": "local"}])
+def test_a_recipe_and_words_say_what_was_asked_for(folder, value):
+    given = {"model.attention": "local", "training.batch": 5, "data.held_out": None}
+    (folder / "r.toml").write_text('[model]\nattention = "local"\n[training]\nbatch = 5\n')
+    options = {"steps": 3, "text": "-x", "start": "runs/a b", "freeze": 2, "test": ("a, b.txt",), "watch": True}
+    request = make_request(["book.txt"], options, task="generate", config="r.toml", changes={"model.x": value})
+    request.recipe = Recipe("", None, given | {"model.attention.heads": 2, "tokenizer.kind": "bytes"})
+    trial = Trial("one", {}, recipe_of(request), words_of(request))
+    (folder / "one.toml").write_text(trial.to_toml(folder / "one.toml"))
+    again = read_recipe("one.toml")
+    assert again.settings | {"task": again.task} == trial.recipe | {"task": "generate"}
+    assert {key: again.settings[key] for key in given} == given | {"data.held_out": "none"}
+    assert again.settings["model.attention.heads"] == 2 and again.settings["data.test"] == ["a, b.txt"]
+    *words, said = trial.words
+    assert words == ["--from=runs/a b", "--text=-x", "--freeze=2", "--watch"]
+    read = _parse(said.removeprefix("--set=model.x="), Any if value is None else type(value))
+    assert said.startswith("--set=model.x=") and read == ("none" if value is None else value)
+
+
+def test_what_cannot_be_written_down_is_refused(folder):
+    with pytest.raises(ConfigError, match="a setting cannot be written down"):
+        words_of(make_request(["book.txt"], {}, changes={"model.x": object()}))
 
 
 def test_rows_say_what_a_run_costs_and_how_good_it_is(folder):
@@ -128,11 +172,15 @@ def test_what_is_finished_is_kept(folder, monkeypatch):
     before = run_comparison()
     shutil.rmtree(folder / "c" / "hard")
     made = []
-    monkeypatch.setattr(
-        session, "run_in_child", lambda order, *rest: made.append(order.name) or run_without_child(order, *rest)
+    def train_here(words, *rest):
+        made.append(words[-1])
+        return run_without_child(words, *rest)
+
+    monkeypatch.setattr(outcome, "run_in_child", train_here)
+        outcome, "run_in_child", lambda words, *rest: made.append(words[-1]) or run_without_child(words, *rest)
     )
     again = Session.open("c").run(silent)
-    assert made == ["hard"]
+    assert made == ["--out=c/hard"]
     for old, new in zip(before.rows, again.rows, strict=True):
         assert old["validation_loss"] == new["validation_loss"]
     assert before.rows[0] == again.rows[0]
@@ -177,6 +225,20 @@ def test_what_was_begun_without_settings_begins_anew(folder):
     (folder / "c" / "hard").mkdir()
     (folder / "c" / "hard" / "tokenizer.json").write_text("half a tok")
     assert Session.open("c").run(silent).rows[1]["status"] == "finished"
+
+
+def test_what_was_finished_when_nobody_was_there_to_hear_it(folder):
+    """The comparison was killed in the last moment of a run: there is nothing left to train, and nothing is lost."""
+    before = run_comparison().rows[1]
+    (folder / "c" / "hard" / "outcome.json").unlink()
+    timing = folder / "c" / "hard" / "timing.jsonl"
+    timing.write_text(timing.read_text() + '{"step": 4, "seconds": 1000.0}\n')
+    told = []
+    again = Session.open("c").run(told.append).rows[1]
+    assert not [event for event in told if event["event"] == "step"]
+    own = ("seconds", "peak_memory")
+    assert {k: v for k, v in again.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
+    assert again["seconds"] > 1000
 
 
 def test_data_that_change_in_between_are_no_comparison(folder):
@@ -229,7 +291,7 @@ def test_words_for_how_long(folder):
 def test_evaluations_on_the_way_do_not_eat_the_time(folder):
     for steps, every in ((4, 0), (50, 5)):
         orders = make_plan(make_trial_spec(options={"steps": steps}), folder / "c", silent).orders
-        assert [order.request["recipe"]["settings"]["training.evaluate_every"] for order in orders] == [every] * 2
+        assert [order.recipe["training.evaluate_every"] for order in orders] == [every] * 2
 
 
 def test_a_folder_has_one_comparison(folder):

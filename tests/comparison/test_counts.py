@@ -1,6 +1,7 @@
 """Count models beside models that learn in steps."""
 
 import json
+import tomllib
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_beside_models_that_learn(desk):
     assert found["best"] == "3gram"
     plan = json.loads((desk / "cmp" / "plan.json").read_text())
     assert plan["steps"] == 3
-    assert "training.batch" not in plan["orders"][0]["request"]["recipe"]["settings"]
+    assert "batch" not in tomllib.loads((desk / "cmp" / "unigram.toml").read_text())["training"]
 
 
 def test_a_comparison_of_counts_alone_is_planned(desk):

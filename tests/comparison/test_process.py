@@ -14,12 +14,14 @@ from comparison.tiny_comparisons import TINY_SETTINGS, make_trial_spec, run_comp
 from fixtures.comparisons import comparison_command
 from fixtures.runs import hash_run
 from weft.checkpoints.status import is_locked, run_status
-from weft.comparison import child, memory, process
+from weft.comparison import process
+from weft.comparison.outcome import read_outcome
 from weft.comparison.session import Session
-from weft.comparison.trials import Trial
+from weft.tasks import environment
 
 pytestmark = pytest.mark.usefixtures("folder")
 LONG = {"steps": 100_000}
+STEPS = 1500  # enough to be stopped on the way
 
 
 def silent(event):
@@ -29,7 +31,7 @@ def silent(event):
 @pytest.mark.slow
 def test_peak_memory_is_that_of_the_variant_alone():
     ballast = np.ones(400 * 2**20, dtype=np.uint8)  # which a child would inherit in `getrusage`
-    assert memory.peak_memory() > ballast.nbytes + 200 * 2**20
+    assert environment.peak_memory() > ballast.nbytes + 200 * 2**20
     sizes = {key: value for key, value in TINY_SETTINGS.items() if key != "model.width"}
     changes = {"training.optimizer.kind": "adamw", "training.precision": "float32"}
     wide = make_trial_spec({"model.width": [512, 16]}, sizes=sizes, changes=changes, options={"steps": 1})
@@ -37,7 +39,7 @@ def test_peak_memory_is_that_of_the_variant_alone():
     large, small = made.run(silent).rows  # the larger first: the second one does not have its peak
     weights = 4 * (large["parameters"] - small["parameters"])
     assert large["peak_memory"] > small["peak_memory"] + 2 * weights  # and gradients at least
-    assert small["peak_memory"] < memory.peak_memory() - 200 * 2**20
+    assert small["peak_memory"] < environment.peak_memory() - 200 * 2**20
     assert small["seconds"] > 0.5  # the interpreter and torch count too
 
 
@@ -60,7 +62,7 @@ def test_ctrl_c_saves(folder):
     status = run_status(folder / "c" / "softmax")
     assert status.state == "interrupted" and status.step >= 3
     assert [row["status"] for row in made.result().rows] == ["interrupted", "waiting"]
-    assert child.read_outcome(folder / "c" / "softmax")["seconds"] > 0
+    assert read_outcome(folder / "c" / "softmax")["seconds"] > 0
 
 
 @pytest.mark.slow
@@ -76,6 +78,8 @@ def test_a_second_ctrl_c_does_not_wait(folder):
     [
         ("kill -9 $$", "its process was killed: was there enough memory?"),
         ("exit 3", "its process ended with exit code 3"),
+        ("echo a; echo why >&2; exit 3", "its process ended with exit code 3: why"),
+        ("echo reading >&2; echo weft: no >&2; echo yes >&2; exit 2", "no\nyes"),
         ('echo noise; echo \'[1]\'; echo \'{"event": "failed", "reason": "no luck"}\'; exit 1', "no luck"),
     ],
 )
@@ -83,14 +87,14 @@ def test_a_death_is_a_reason(folder, monkeypatch, script, told):
     (folder / "python").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "python").chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(folder / "python"))
-    assert process.run_in_child(Trial("x", {}), folder / "x", silent) == told
+    assert process.run_in_child(["train"], silent) == told
 
 
 def test_the_peak_is_told_without_proc(monkeypatch):
-    told = memory.peak_memory()
-    monkeypatch.setattr(memory, "Path", lambda name: folderless)
+    told = environment.peak_memory()
+    monkeypatch.setattr(environment, "Path", lambda name: folderless)
     folderless = type("Gone", (), {"read_text": lambda *_, **__: (_ for _ in ()).throw(OSError())})()
-    assert memory.peak_memory() == pytest.approx(told, rel=0.05)
+    assert environment.peak_memory() == pytest.approx(told, rel=0.05)
 
 
 # -- as a user meets it -----------------------------------------------------------------------
@@ -100,7 +104,7 @@ def started(folder, *more):
     """`weft compare` as a process; its first steps have been taken."""
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     made = subprocess.Popen(
-        [sys.executable, "-m", "weft", *comparison_command(*more, steps=300)],
+        [sys.executable, "-m", "weft", *comparison_command(*more, steps=STEPS)],
         cwd=folder,
         env=env,
         stdout=subprocess.PIPE,
@@ -108,7 +112,7 @@ def started(folder, *more):
         text=True,
     )
     for line in made.stderr:
-        if line.startswith("step 15/300"):
+        if line.startswith(f"step 100/{STEPS}"):
             return made
     raise AssertionError(made.wait())
 
@@ -118,7 +122,7 @@ VARY = ("--vary", "model.attention.kind=softmax,hard", "--out", "c", "--set", "t
 
 @pytest.mark.slow
 def test_ctrl_c_and_resume_end_with_the_same_bytes(folder):
-    whole = run_comparison(out="whole", options={"steps": 300}, changes={"training.evaluate_every": "100"})
+    whole = run_comparison(out="whole", options={"steps": STEPS}, changes={"training.evaluate_every": "100"})
     made = started(folder, *VARY)
     made.send_signal(signal.SIGINT)
     out, err = made.communicate(timeout=60)
@@ -139,4 +143,4 @@ def test_a_child_does_not_outlive_its_parent(folder):
     while is_locked(folder / "c" / "softmax") and time.monotonic() < end:
         time.sleep(0.2)
     status = run_status(folder / "c" / "softmax")
-    assert status.state == "interrupted" and 15 <= status.step < 300  # saved, not killed
+    assert status.state == "interrupted" and 100 <= status.step < STEPS  # saved, not killed

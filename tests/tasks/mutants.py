@@ -10,6 +10,13 @@ VIEWS = ["tests/tasks/test_attention_view.py"]
 
 MUTANTS = [
     Mutant(
+        "asking: a recipe may not name its model",
+        "tasks/asking.py",
+        old="return asked, recipe.without(*LIFTED), said",
+        new="return asked, recipe, said",
+        tests=["tests/test_index.py"],
+    ),
+    Mutant(
         "experiments: word vectors begin anew after a kill",
         "tasks/embed/task.py",
         old="start = self.origin.start or read_start(self.config.start)",

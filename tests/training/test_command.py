@@ -49,6 +49,7 @@ def test_the_run_directory_says_everything(undisturbed):
     assert event["measured_on"] == "validation"
     assert event["validation_loss"] < 5.5
     assert event["bits_per_byte"] > 0
+    assert event["peak_memory"] > 2**20
     names = {path.name for path in run.iterdir()}
     assert names >= {
         "config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl", "timing.jsonl", "checkpoints",

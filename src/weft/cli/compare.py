@@ -15,7 +15,7 @@ from weft.cli import options
 from weft.comparison.variants import TrialSpec, of_variant, parse_values, parse_vary
 from weft.errors import ConfigError
 from weft.tasks.mistakes import refuse_mistakes
-from weft.tasks.options import CompareOptions
+from weft.tasks.options import CompareOptions, flag_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,7 +92,7 @@ def _refuse_others(resume: str, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value:
             raise ConfigError(
-                f"--resume {resume} with {name if name == 'data' else options.flag_of(name)}",
+                f"--resume {resume} with {name if name == 'data' else flag_of(name)}",
                 expected="--resume DIR alone: its settings are kept with it",
                 advice="for other settings, compare anew in another folder",
             )

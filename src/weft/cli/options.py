@@ -13,14 +13,9 @@ import typer
 from weft.errors import ConfigError
 from weft.tasks.asking import LENGTHS
 from weft.tasks.names import task_names
-from weft.tasks.options import Asked, Option, SharedOptions, asked_for, with_keywords
+from weft.tasks.options import Asked, Option, SharedOptions, asked_for, flag_of, with_keywords
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def flag_of(name: str) -> str:
-    """`--dry-run` of dry_run, `--from` of from_."""
-    return "--" + name.rstrip("_").replace("_", "-")
 
 
 def _typed(name: str, hint: Any, different: Mapping[str, str | None]) -> Any:
@@ -69,6 +64,10 @@ Health = Annotated[
 Reach = Annotated[bool, typer.Option("--reach", help="What POSITION can see after each layer.")]
 Flow = Annotated[bool, typer.Option("--flow", help="Gradients through layers, and back in time.")]
 Events = Annotated[bool, typer.Option("--json", help="Events as JSON lines on stdout.")]
+UntilEof = Annotated[
+    bool,
+    typer.Option("--until-eof", hidden=True, help="Save and stop when stdin is closed: for a program that listens."),
+]
 OneObject = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 ObjectEach = Annotated[bool, typer.Option("--json", help="One JSON object for each text.")]
 RunDirectory = Annotated[str, typer.Argument(help="The directory of the run.")]

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from rich.console import Console
@@ -20,7 +21,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from weft.tasks.environment import memory_in_use
+from weft.errors import WeftError
+from weft.tasks.environment import memory_in_use, peak_memory
 
 TEXT_COLUMNS = ("{task.description}", "{task.fields[speed]:.1f} M characters/s")
 IMAGE_COLUMNS = ("{task.description}", "{task.fields[speed]:,.0f} images/s")
@@ -67,14 +69,16 @@ class Reporter:
         )
         self.live = terminal and not as_json
         self.bar: ProgressBar | None = None
-        self.unit = "tokens"
+        self.unit, self.part = "tokens", 0  # which twentieth of the steps was told last
         self.last_line = self.last_event = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         self.close()
+        if self.as_json and isinstance(error, Exception) and is_first():
+            write_event({"event": "failed", "reason": reason_of(error), "peak_memory": peak_memory()})
 
     def close(self) -> None:
         """No bar is drawn any more; the next event may begin one."""
@@ -82,11 +86,10 @@ class Reporter:
 
     def __call__(self, event: dict[str, Any]) -> None:
         kind = event["event"]
-        if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+        if not is_first():
             return
         if self.as_json and (kind not in ("step", "progress") or self._event_is_due(event)):
-            sys.stdout.write(json.dumps({k: v for k, v in event.items() if v is not None}) + "\n")
-            sys.stdout.flush()
+            write_event(event | {"memory": memory_in_use()} if kind == "step" else event)
         if kind == "phase":
             self._phase(event)
         elif kind == "progress":
@@ -161,13 +164,13 @@ class Reporter:
     def _step(self, event: dict[str, Any]) -> None:
         if self.live:
             self._show_step(event)
-        elif not self.as_json and (event["step"] == 1 or self._is_twentieth(event)):
+        elif not self.as_json and (self._is_twentieth(event) or "validation_loss" in event):
             self.console.print(self._words(event))
 
-    @staticmethod
-    def _is_twentieth(event: dict[str, Any]) -> bool:
-        every = max(1, event["total"] // 20)
-        return event["step"] % every == 0 or "validation_loss" in event
+    def _is_twentieth(self, event: dict[str, Any]) -> bool:
+        """Whether this is the first step that is told of a twentieth; of another process, not every step is."""
+        before, self.part = self.part, event["step"] // max(1, event["total"] // 20)
+        return self.part != before or event["step"] == 1
 
     @staticmethod
     def _words(event: dict[str, Any]) -> str:
@@ -183,6 +186,29 @@ class Reporter:
         speed = self.bar.speed(event["tokens"])
         memory = event.get("memory", memory_in_use()) / 2**20  # of another process, if that trains
         self.bar.update(event["step"], event["total"], loss=event["loss"], speed=speed, memory=memory)
+
+
+def is_first() -> bool:
+    """Under torchrun, the first process speaks for all."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def write_event(event: dict[str, Any]) -> None:
+    """A line of JSON on stdout. A run goes on if nobody listens any more.
+
+    What is None is left out, but of a plan, and of the end: an infinite loss is None."""
+    told = {name: value for name, value in event.items() if value is not None or event["event"] in ("plan", "done")}
+    with suppress(BrokenPipeError):
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
+
+
+def reason_of(error: Exception) -> str:
+    """What went wrong, in a few lines at most; what is not ours is named by its kind."""
+    if isinstance(error, WeftError):
+        return str(error)
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}".rstrip(": ")
 
 
 def counted(things: Sequence[T], name: str) -> Iterator[T]:

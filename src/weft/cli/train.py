@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from weft.cli import options
+from weft.cli.end_of_input import stop_at_eof
 from weft.tasks.mistakes import refuse_mistakes
 from weft.tasks.options import TrainOptions
 
@@ -25,7 +25,12 @@ STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
 
 @options.with_options(TrainOptions)
 def train(
-    data: options.Words = None, *, dry_run: options.DryRun = False, as_json: options.Events = False, **given: Any
+    data: options.Words = None,
+    *,
+    dry_run: options.DryRun = False,
+    as_json: options.Events = False,
+    until_eof: options.UntilEof = False,
+    **given: Any,
 ) -> None:
     """Train a model on your own texts, tables or images.
 
@@ -35,6 +40,8 @@ def train(
 
     Example:  weft train classify flowers --model vit
     """
+    if until_eof:
+        stop_at_eof()
     asked = options.read_options("train", data, given)
     refuse_mistakes(**asked)
     from weft.cli.progress import Reporter
@@ -57,11 +64,14 @@ def resume(
     steps: Annotated[int | None, typer.Option(help="Or for this many steps.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Or for this many readings of the text.")] = None,
     as_json: options.Events = False,
+    until_eof: options.UntilEof = False,
 ) -> None:
     """Go on with a run exactly where it stopped.
 
     Example:  weft resume runs/generate-book-1
     """
+    if until_eof:
+        stop_at_eof()
     from weft.cli.progress import Reporter
     from weft.tasks.experiment import Experiment
 
@@ -98,25 +108,31 @@ def evaluate(
 
 def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     """The last words: what came out, and what to do next."""
-    progress = outcome.progress
-    if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
-        return
-    if outcome.stopped_by == "signal":
-        typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
-        sys.exit(130)
+    from weft.cli.progress import is_first, write_event
     from weft.models import ModelConfig
+    from weft.tasks.environment import peak_memory
+    from weft.tasks.recording import REPORT_PHASE
     from weft.tasks.results import final_metrics
     from weft.tasks.task import find_task, find_use
     from weft.tasks.use import can_be_exported
 
+    progress = outcome.progress
+    if not is_first():
+        return
+    event = {"run": str(run.path), "steps": progress.step, "peak_memory": peak_memory()}
+    if outcome.stopped_by == "signal":
+        if as_json:
+            write_event({"event": "stopped", **event})
+        typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
+        sys.exit(130)
     config = run.read_config()
     task, model = config["task"], ModelConfig.from_config(config["model"])
     words = find_task(task, model.kind).words
     metrics = final_metrics(run, outcome)
     if as_json:
+        write_event({"event": "phase", "name": REPORT_PHASE})
         _report(run)
-        event = {"event": "done", "run": str(run.path), "steps": progress.step, "seconds": _elapsed()}
-        typer.echo(json.dumps({**event, **metrics, "stopped_by": outcome.stopped_by}))
+        write_event({"event": "done", "seconds": _elapsed(), **event, **metrics, "stopped_by": outcome.stopped_by})
         return
     if progress.metrics.get("validation_loss", 0) > RISEN * progress.best:
         typer.echo(words.overfitted(progress.best_step, progress.step), err=True)

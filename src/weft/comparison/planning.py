@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from weft.comparison.trials import Plan, Trial, digest, plain
+from weft.comparison.trials import Plan, Trial, digest, recipe_of, words_of
 from weft.comparison.variants import TrialSpec, Variant, of_variant
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import ModelConfig, preset
@@ -47,7 +47,7 @@ def make_plan(asked: TrialSpec, out: Path, report: Report) -> Plan:
     orders = [planner.order(variant, request) for variant, request in zip(chosen, requests, strict=True)]
     if planner.first is None:
         raise UnsupportedError("\n".join(f"{order.name}: {order.reason}" for order in orders[:3]))
-    _check_same(orders, asked)
+    _check_same(orders, asked, requests[0].task)
     training = (planner.learned or planner.first).training
     seconds = 60 * training.minutes if training.minutes else planner.seconds
     timed = training.minutes is not None and not any(f"training.{name}" in asked.vary for name in LENGTHS)
@@ -102,7 +102,8 @@ class _Planner:
         return Trial(
             name=variant.name,
             settings=variant.settings,
-            request=plain(request),
+            recipe=recipe_of(request),
+            words=words_of(request),
             parameters=facts["parameters"],
             flops=facts["flops"],
             memory=facts["memory"],
@@ -193,7 +194,7 @@ def _evaluate_every(planned: Experiment) -> int:
     return math.ceil(training.steps / count) if count > 1 else 0
 
 
-def _check_same(orders: Sequence[Trial], asked: TrialSpec) -> None:
+def _check_same(orders: Sequence[Trial], asked: TrialSpec, task: str) -> None:
     """One text or table for all, and one tokenizer, unless that is what varies."""
     planned = [order for order in orders if not order.reason]
     if any(order.fingerprint != planned[0].fingerprint for order in planned):
@@ -207,8 +208,8 @@ def _check_same(orders: Sequence[Trial], asked: TrialSpec) -> None:
             f"{planned[0].name} and {other.name} need different special tokens: their losses are not of the same text",
             expected="models that can share a tokenizer",
         )
-    if not find_task(planned[0].request["task"]).judged_by_text:
+    if not find_task(task).judged_by_text:
         raise ConfigError(
-            f"{varies[0]} for {planned[0].request['task']}: a loss for other tokens is another measure",
+            f"{varies[0]} for {task}: a loss for other tokens is another measure",
             expected="one tokenizer for all",
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.checkpoints.files import read_lines
 from weft.checkpoints.status import run_status
-from weft.comparison.child import read_outcome
+from weft.comparison.outcome import read_outcome
 from weft.comparison.trials import Trial
 
 Row = dict[str, Any]

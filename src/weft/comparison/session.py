@@ -1,6 +1,7 @@
 """A comparison in its folder: the plan, a run for each variant, and what came out, kept after every one.
 
 DIR/plan.json      what is to be trained, written once
+DIR/NAME.toml      the recipe of a variant, to train it alone
 DIR/NAME/          the run of a variant, as `weft train` makes it, with outcome.json beside the rest
 DIR/compare.json   the rows so far
 """
@@ -14,9 +15,8 @@ from typing import Any
 
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_json, write_json, write_text
-from weft.comparison.child import read_outcome
+from weft.comparison.outcome import read_outcome, train_trial
 from weft.comparison.planning import make_plan
-from weft.comparison.process import run_in_child
 from weft.comparison.result import Comparison
 from weft.comparison.rows import row_of
 from weft.comparison.trials import Plan, Trial
@@ -67,6 +67,10 @@ class Session:
         """The run of a variant."""
         return self.path / order.name
 
+    def recipe(self, order: Trial) -> Path:
+        """The settings of a variant, as a file."""
+        return self.path / f"{order.name}.toml"
+
     def is_kept(self, order: Trial) -> bool:
         """Whether there is nothing left to do."""
         return bool(order.reason) or read_outcome(self.folder(order)).get("done") is True
@@ -92,7 +96,7 @@ class Session:
         about = {"name": order.name, "number": number, "count": len(self.plan.orders), "kept": kept}
         report({"event": "variant", **about, "reason": order.reason})
         if not kept:
-            reason = run_in_child(order, self.folder(order), report)
+            reason = train_trial(order, self.recipe(order), self.folder(order), report)
             if reason:
                 self.reasons[order.name] = reason
             self._write_result()
@@ -104,6 +108,9 @@ class Session:
             return
         RunDirectory.create(self.path)
         plan: dict[str, Any] = asdict(self.plan)
+        for order, written in zip(self.plan.orders, plan["orders"], strict=True):
+            if written.pop("recipe"):
+                write_text(self.recipe(order), order.to_toml(self.recipe(order)))
         write_json(self.path / PLAN, {"format": FORMAT, **plan})
 
     def _write_result(self) -> Comparison:

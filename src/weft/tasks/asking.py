@@ -105,7 +105,7 @@ def layered(
     if not asked.get("data"):
         raise ConfigError("no data was given", expected="text files, a folder, or demo", advice="weft train demo")
     said = {key: value for key, value in changes.items() if key not in LIFTED}
-    return asked, recipe, said
+    return asked, recipe.without(*LIFTED), said
 
 
 def _without_replaced(recipe: Recipe, given: Mapping[str, Any], names: Names) -> Recipe:

@@ -96,6 +96,11 @@ class CompareOptions(VariedOptions, SharedOptions, total=False):
     ]
 
 
+def flag_of(name: str) -> str:
+    """`--dry-run` of dry_run, `--from` of from_."""
+    return "--" + name.rstrip("_").replace("_", "-")
+
+
 # -- signatures that follow from them ---------------------------------------------------------
 
 

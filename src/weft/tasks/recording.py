@@ -8,6 +8,7 @@ from typing import Any
 from weft.checkpoints import RunDirectory
 
 Report = Callable[[dict[str, Any]], None]  # is told each event of a training
+REPORT_PHASE = "writing the report"  # which comes after training, and is no part of it
 PLAN_FILE = "plan.json"
 SAMPLE_FILE = "sample.json"  # what it wrote on request, before training and after it
 

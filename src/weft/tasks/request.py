@@ -14,7 +14,7 @@ from weft.checkpoints import RunDirectory
 from weft.config import Config
 from weft.errors import ConfigError
 from weft.models import preset
-from weft.tasks.asking import LENGTHS, LIFTED, Names, applied, check_values, layered
+from weft.tasks.asking import LENGTHS, Names, applied, check_values, layered
 from weft.tasks.options import COLUMNS
 from weft.tasks.recipe import NO_RECIPE, Recipe
 from weft.tasks.sources import FilesConfig
@@ -122,4 +122,4 @@ def make_request(
     columns = {*asked, *(key.removeprefix("data.") for key in (*recipe.settings, *said))}
     named = task or recipe.task or task_of(asked["data"], columns)
     told = task is None and recipe.task is None
-    return Request(**asked, task=named, recipe=recipe.without(*LIFTED), changes=said, task_is_told=told)
+    return Request(**asked, task=named, recipe=recipe, changes=said, task_is_told=told)
