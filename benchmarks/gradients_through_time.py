@@ -77,7 +77,7 @@ def of_runs(paths: list[str]) -> dict[str, Tensor]:
     for path in paths:
         run = weft.load(path)
         length = min(PLAIN, run.context)
-        ids = run.held_out().ids
+        ids = run.validation_tokens().ids
         starts = [place * (len(ids) - length - 1) // OTHER for place in range(OTHER)]
         tokens = torch.stack([torch.tensor(ids[start : start + length + 1].astype("int64")) for start in starts])
         name = f"{Path(path).name} (trained)"

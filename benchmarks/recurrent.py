@@ -1,4 +1,4 @@
-"""Our training step of an LSTM against a plain torch loop: the same layers, optimizer and lanes, the state carried.
+"""Our training step of an LSTM against a plain torch loop: the same layers, optimizer and streams, the state carried.
 
 python benchmarks/recurrent.py        one JSON line per comparison; ratio > 1: we are faster
 """
@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from weft.checkpoints import RunDirectory
 from weft.data import ContiguousStreams
 from weft.models import LSTMConfig
-from weft.objectives import CarriedLoss, StretchBatch
+from weft.objectives import RecurrentLoss, StretchBatch
 from weft.training import AdamWConfig, Trainer, TrainingConfig
 from weft.training.allocation import keep_freed_memory
 
-SIZES = [(1, 128, 64, 16), (2, 256, 64, 32)]  # depth, width, length, lanes
+SIZES = [(1, 128, 64, 16), (2, 256, 64, 32)]  # depth, width, length, streams
 VOCABULARY = 65
 
 
@@ -40,10 +40,10 @@ class Peer(nn.Module):
         return self.head(out), state
 
 
-def peer_step(depth: int, width: int, length: int, lanes: int, text: np.ndarray) -> Callable[[], None]:
+def peer_step(depth: int, width: int, length: int, streams: int, text: np.ndarray) -> Callable[[], None]:
     model = Peer(depth, width)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    rows = torch.from_numpy(text[: len(text) // lanes * lanes].reshape(lanes, -1))
+    rows = torch.from_numpy(text[: len(text) // streams * streams].reshape(streams, -1))
     place, state = 0, None
 
     def work() -> None:
@@ -69,10 +69,10 @@ def main() -> None:
     torch.manual_seed(0)
     text = torch.randint(VOCABULARY, (200_000,)).numpy()
     for number, (depth, width, length, count) in enumerate(SIZES):
-        lanes = ContiguousStreams(text, length, count, seed=0)
+        streams = ContiguousStreams(text, length, count, seed=0)
 
-        def samples(numbers: np.ndarray, lanes: ContiguousStreams = lanes) -> StretchBatch:
-            return StretchBatch.of(lanes.batch(numbers), lanes.count)
+        def samples(numbers: np.ndarray, streams: ContiguousStreams = streams) -> StretchBatch:
+            return StretchBatch.of(streams.batch(numbers), streams.count)
 
         with tempfile.TemporaryDirectory() as folder:
             trainer = Trainer(
@@ -80,7 +80,7 @@ def main() -> None:
                 settings=TrainingConfig(steps=10**6, batch=count, optimizer=AdamWConfig()),
                 run=RunDirectory(Path(folder)),
                 samples=samples,
-                loss=CarriedLoss(count),
+                loss=RecurrentLoss(count),
                 evaluate=lambda: {"validation_loss": 0.0},
             )
             name = "train/lstm/torch" if number == 0 else f"train/lstm/{depth}x{width}x{length}"

@@ -100,7 +100,7 @@ def quality(words: list[str]) -> None:
             found: dict[str, list[dict[str, float]]] = {"ours": [], "peer": []}
             for seed in range(SEEDS):
                 out = f"{folder}/{kind}-{seed}"
-                small = {"data.held_out": 0.001, "tokenizer.min_count": 5}  # the other has all of the text
+                small = {"data.validation_share": 0.001, "tokenizer.min_count": 5}  # the other has all of the text
                 told = {"model": kind, "epochs": EPOCHS, "seed": seed, "threads": THREADS, "set": small}
                 run = weft.train(str(text), task="embed", out=out, **told)
                 found["ours"].append(judged(run))

@@ -35,7 +35,7 @@ MISTAKES = [
     ([*TRAIN, "--set", "training.optimizer.kind=adam"], "did you mean 'adamw'?"),
     ([*TRAIN, "--set", "training.schedule=lin"], "expected one of linear, inverse-sqrt"),
     ([*TRAIN, "--set", "training.steps=none_such"], "training: steps = 'none_such'"),
-    ([*TRAIN, "--set", "data.held_uot=1"], "did you mean 'held_out'?"),
+    ([*TRAIN, "--set", "data.validation_shar=1"], "did you mean 'validation_share'?"),
     ([*TRAIN, "--set", "modle.width=1"], "unknown setting 'modle.width'"),
     ([*TRAIN, "--config", "fields.toml"], "fields.toml: model: unknown field 'widht'"),
     ([*TRAIN, "--config", "kinds.toml"], "kinds.toml: unknown tokenizer kind 'bqe'"),
@@ -131,7 +131,7 @@ def quick(monkeypatch):
         {"model.attention.kind": "local", "model.attention.window": "4"},
         {"model.attention.kind": "softmax,local"},
         {"model.position.kind": "alibi", "training.optimizer.kind": "adamw", "training.freeze": "embeddings"},
-        {"tokenizer.vocab_size": "300", "data.held_out": "0.2", "training.minutes": "none"},
+        {"tokenizer.vocab_size": "300", "data.validation_share": "0.2", "training.minutes": "none"},
     ],
 )
 def test_what_may_be_right_passes(changes):

@@ -196,7 +196,7 @@ def test_the_check_of_a_plugins_task_is_found(desk):
     (desk / "retell.py").write_text(RETELL)
     (desk / "long.story").write_text(TEXT)
     plugin = ("--plugin", "retell.py")
-    assert "Held out" in run_weft("check", "long.story", cwd=desk).stdout
+    assert "Validation" in run_weft("check", "long.story", cwd=desk).stdout
     with restore_registries():
         told = run_weft("check", "long.story", *plugin, cwd=desk).stdout
         assert "All of it was looked at." in told and "Nothing speaks against" in told
@@ -205,7 +205,7 @@ def test_the_check_of_a_plugins_task_is_found(desk):
             run_weft("check", "retell", "book.txt", "a.txt", "--text", "x", "--json", *plugin, cwd=desk).stdout
         )
         assert found["train"] == {"stories": 2} and found["test"] is None and found["column"] == "x"
-        assert "Held out" in run_weft("check", "book.txt", *plugin, cwd=desk).stdout, "others stay what they are"
+        assert "Validation" in run_weft("check", "book.txt", *plugin, cwd=desk).stdout, "others stay what they are"
         for option, value in (("--label", "x"), ("--tokenizer", "bpe"), ("--test", "b.story")):
             refused = run_weft("check", "long.story", option, value, *plugin, cwd=desk, check=False)
             assert refused.returncode == 2 and "with stories" in refused.stderr

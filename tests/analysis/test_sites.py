@@ -15,7 +15,7 @@ from weft.blocks.attention.base import Grid
 from weft.blocks.sight import Convolves, Looks
 from weft.config import Size
 from weft.errors import ConfigError, UnsupportedError
-from weft.models import LanguageConfig, ModelConfig, PairModel, TextRow
+from weft.models import LanguageConfig, ModelConfig, PackedTexts, PairModel
 from weft.models.base import Model
 from weft.models.images import ImageConfig, ImageModel
 from weft.models.sites import AttentionSite, Place, attentions
@@ -36,7 +36,7 @@ def lengths_of(model, inputs):
     if isinstance(model, PairModel):
         source, target = (one.shape[1] for one in inputs)
         return {"source": source, "written": target, "next": target, "source and written": source + target}
-    if isinstance(inputs, TextRow):
+    if isinstance(inputs, PackedTexts):
         return {"text": inputs.tokens.shape[1]}
     return {"text": (inputs[0] if isinstance(inputs, tuple) else inputs).shape[1]}
 

@@ -267,7 +267,7 @@ def test_several_texts_in_a_row_are_refused_by_a_lookup():
     q = random(1, 1, 20, 4)
     for kind in ("local", "linear", "softmax"):
         with pytest.raises(UnsupportedError, match="cannot cut them"):
-            weft.attention(q, q, q, mask=Mask(causal=True, unpadded=PackedSequences((10, 10))), kind=kind)
+            weft.attention(q, q, q, mask=Mask(causal=True, packed=PackedSequences((10, 10))), kind=kind)
 
 
 def test_nothing_read_is_nothing_received():

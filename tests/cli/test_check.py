@@ -30,9 +30,9 @@ def write(path, content):
     return str(path)
 
 
-def plain_count(content, held_out=0.1):
+def plain_count(content, validation_share=0.1):
     """The same findings without a stream and without hashes."""
-    cut = int((1 - held_out) * len(content))
+    cut = int((1 - validation_share) * len(content))
     train, rest = content[:cut], content[cut:]
     lines = [line.strip() for line in train.split("\n") if line.strip()]
     long = [line.strip() for line in rest.split("\n") if len(line.strip()) >= 40]
@@ -69,7 +69,7 @@ def test_a_text_without_copies_has_none(tmp_path):
     assert (found.facts["repeated_lines"], found.facts["repeated_long_lines"], found.facts["leakage"]) == (0, 0, 0)
     assert found.facts["compared_lines"] >= 49
     assert found.warnings == []
-    assert found.facts["held_out"] == pytest.approx(0.1, abs=1e-4)
+    assert found.facts["validation_share"] == pytest.approx(0.1, abs=1e-4)
 
 
 def test_validation_files_are_compared_instead(tmp_path):
@@ -158,7 +158,7 @@ def test_the_demo_in_json(tmp_path):
     found = json.loads(run_weft_process("check", "demo", "--json", cwd=tmp_path).stdout)
     assert found["files"] == ["demo"]
     assert found["characters"] > 1_000_000
-    assert found["held_out"] == pytest.approx(0.1, abs=1e-3)
+    assert found["validation_share"] == pytest.approx(0.1, abs=1e-3)
     assert found["tokens"]["bpe"] < found["tokens"]["characters"]
     assert found["leakage"] < 0.05
     assert found["warnings"] == []
@@ -174,7 +174,7 @@ def test_in_words(tmp_path, columns):
     assert max(map(len, result.stdout.splitlines())) <= int(columns)
     joined = " ".join(result.stdout.split())
     assert "1 file: [bold]b.txt.gz" in joined
-    assert "Held out: 300 characters (10.0%)" in joined
+    assert "Validation: 300 characters (10.0%)" in joined
     assert "2,700 as characters, 2,700 as bytes" in joined
     assert "Warning: only 3,000 characters" in joined
 

@@ -354,7 +354,7 @@ def tables(tmp_path_factory):
         (["classify", "good.csv", "--set", "data.kind=numbr"], 2, "single, several, number"),
         (["classify", "good.csv", "--set", "data.kind=number"], 1, "'neg' in 'label' is no number"),
         (["classify", "good.csv", "--set", "data.rows=3"], 2, "found out from the data"),
-        (["classify", "good.csv", "--set", "data.held_out=0"], 2, "--validation"),
+        (["classify", "good.csv", "--set", "data.validation_share=0"], 2, "--validation"),
         (["classify", "good.csv", "--set", "data.length=1"], 2, "room for [CLS]"),
         (["translate", "good.csv", "--source", "txet"], 2, "did you mean 'text'?"),
         (["translate", "good.csv", "--label", "label"], 2, "no such option for this task"),

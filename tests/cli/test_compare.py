@@ -89,7 +89,7 @@ MISTAKES = [
     (["--vary", "modle.width=1,2"], 2, "unknown setting 'modle.width'"),
     (["--vary", "model.dropout=0,2"], 2, "model.dropout=2: model: dropout = 2.0"),
     (["--vary", "model.width=16,32"], 2, "model.width is both set and varied"),
-    (["--vary", "data.held_out=0.1,0.2"], 2, "the same data and split for all"),
+    (["--vary", "data.validation_share=0.1,0.2"], 2, "the same data and split for all"),
     (["--models", "gpt,gtp"], 2, "did you mean 'gpt'?"),
     ([*VARY, "--minutes", "1"], 2, "more than one of --minutes, --steps, --epochs"),
     ([*VARY, "--test", "none.txt"], 1, "none.txt"),

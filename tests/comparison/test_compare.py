@@ -96,7 +96,7 @@ def test_a_variant_can_be_trained_alone_by_its_recipe(folder):
 
 @pytest.mark.parametrize("value", ["softmax,local", True, None, 3, 1e-8, [0.8, 0.9], ["a, b", "c"], {"kind": "local"}])
 def test_a_recipe_and_words_say_what_was_asked_for(folder, value):
-    given = {"model.attention": "local", "training.batch": 5, "data.held_out": None}
+    given = {"model.attention": "local", "training.batch": 5, "data.validation_share": None}
     (folder / "r.toml").write_text('[model]\nattention = "local"\n[training]\nbatch = 5\n')
     options = {"steps": 3, "text": "-x", "start": "runs/a b", "freeze": 2, "test": ("a, b.txt",), "watch": True}
     request = make_request(["book.txt"], options, task="generate", config="r.toml", changes={"model.x": value})
@@ -105,7 +105,7 @@ def test_a_recipe_and_words_say_what_was_asked_for(folder, value):
     (folder / "one.toml").write_text(trial.to_toml(folder / "one.toml"))
     again = read_recipe("one.toml")
     assert again.settings | {"task": again.task} == trial.recipe | {"task": "generate"}
-    assert {key: again.settings[key] for key in given} == given | {"data.held_out": "none"}
+    assert {key: again.settings[key] for key in given} == given | {"data.validation_share": "none"}
     assert again.settings["model.attention.heads"] == 2 and again.settings["data.test"] == ["a, b.txt"]
     *words, said = trial.words
     assert words == ["--from=runs/a b", "--text=-x", "--freeze=2", "--watch"]
@@ -172,11 +172,13 @@ def test_what_is_finished_is_kept(folder, monkeypatch):
     before = run_comparison()
     shutil.rmtree(folder / "c" / "hard")
     made = []
+
     def train_here(words, *rest):
         made.append(words[-1])
         return run_without_child(words, *rest)
 
     monkeypatch.setattr(outcome, "run_in_child", train_here)
+    again = Session.open("c").run(silent)
     assert made == ["--out=c/hard"]
     for old, new in zip(before.rows, again.rows, strict=True):
         assert old["validation_loss"] == new["validation_loss"]

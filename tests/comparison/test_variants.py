@@ -67,7 +67,7 @@ def test_one_run_is_nothing_to_compare():
         ([], {"a": [1, "1"]}, "1 is given twice"),
         ([], {"a": []}, "no values"),
         ([], {"a": "xyz"}, "a list of values"),
-        ([], {"data.held_out": [0.1, 0.2]}, "the same data and split"),
+        ([], {"data.validation_share": [0.1, 0.2]}, "the same data and split"),
         ([], {"data.train": ["a", "b"]}, "the same data and split"),
         ([], {"a": list(range(300))}, "300 combinations"),
     ],

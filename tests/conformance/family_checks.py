@@ -32,8 +32,8 @@ from weft.models import (
     ImageConfig,
     LearnsByCounting,
     ModelConfig,
+    PackedTexts,
     Seq2SeqLM,
-    TextRow,
     WordVectorTable,
 )
 from weft.models.capabilities import DOES, TagsTokens
@@ -153,7 +153,7 @@ def results(model: torch.nn.Module, config: ModelConfig) -> dict[str, Tensor]:
         if can in config.provides:
             found[head] = getattr(model, head)(found["states"])
     if ClassifiesText in config.provides:
-        found["text_logits"] = model.text_logits(TextRow.of(texts()))
+        found["text_logits"] = model.text_logits(PackedTexts.of(texts()))
     if WordVectorTable in config.provides:
         found["word_vectors"] = model.word_vectors
     assert found, f"{config.kind} gives nothing that could be compared"
@@ -292,9 +292,9 @@ def texts_together_have_the_states_they_have_alone(config: ModelConfig) -> None:
 @check(promises(ClassifiesText))
 def texts_in_one_row_have_the_classes_they_have_alone(config: ModelConfig) -> None:
     model = made(config)
-    together = model.text_logits(TextRow.of(texts()))
+    together = model.text_logits(PackedTexts.of(texts()))
     for row, text in enumerate(texts()):
-        close(together[[row]], model.text_logits(TextRow.of([text])), len(text))
+        close(together[[row]], model.text_logits(PackedTexts.of([text])), len(text))
     assert not torch.allclose(together[0], together[1]), "all texts have the same logits"
 
 
@@ -343,7 +343,7 @@ def read_by_its_head(
         return (*first.shape, config.vocab_size), {"logits": model.logits(model.hidden(first))}
     head, ways = getattr(config, "head", None), dict[str, Tensor]()
     if ClassifiesText in can:
-        ways["text_logits"] = model.text_logits(TextRow.of(*(list(one) for one in given)))
+        ways["text_logits"] = model.text_logits(PackedTexts.of(*(list(one) for one in given)))
         if EncodesText not in can:
             return (len(first), head.classes), ways
     states = model.hidden(*given)

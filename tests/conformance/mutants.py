@@ -222,7 +222,7 @@ MUTANTS = [
     Mutant(
         "families: texts of a row see each other",
         "models/bert/model.py",
-        old="mask = Mask(keep=keep, bias=self.position.at_scores(places, places), unpadded=unpadded)",
+        old="mask = Mask(keep=keep, bias=self.position.at_scores(places, places), packed=packed)",
         new="mask = Mask(keep=keep, bias=self.position.at_scores(places, places))",
         tests=FAMILIES,
     ),
@@ -250,8 +250,8 @@ MUTANTS = [
     Mutant(
         "families: a BERT that is called reads padding for the class",
         "models/bert/model.py",
-        old="return self.class_logits(hidden, keep, unpadded=unpadded)",
-        new="return self.class_logits(hidden, unpadded=unpadded)",
+        old="return self.class_logits(hidden, keep, packed=packed)",
+        new="return self.class_logits(hidden, packed=packed)",
         tests=FAMILIES,
     ),
     Mutant(

@@ -133,7 +133,7 @@ def reads_padding_of_sources(model):
 
 def takes_all_for_one_text(model):
     read = model.hidden
-    model.hidden = lambda tokens, segments=None, keep=None, *, unpadded=None: read(tokens, segments)
+    model.hidden = lambda tokens, segments=None, keep=None, *, packed=None: read(tokens, segments)
 
 
 def gives_states(model):

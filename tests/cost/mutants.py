@@ -7,7 +7,7 @@ ESTIMATES = ["tests/cost/test_estimate.py", "-m", "not slow"]
 
 MUTANTS = [
     Mutant(
-        "costs: what is frozen has slopes",
+        "costs: what is frozen has gradients",
         "cost/flops.py",
         old="back = work.backward if learns else 0.0",
         new="back = work.backward",
@@ -66,7 +66,7 @@ MUTANTS = [
         tests=ESTIMATES,
     ),
     Mutant(
-        "costs: slopes of both factors are always asked for",
+        "costs: gradients of both factors are always asked for",
         "cost/flops.py",
         old="left.requires_grad + right.requires_grad if torch.is_grad_enabled() else 0",
         new="2",

@@ -101,7 +101,7 @@ def test_bf16_keeps_less():
 
 
 def test_a_batch_in_parts():
-    """As much as a part needs, and the slopes of the part before; as long as all of them take."""
+    """As much as a part needs, and the gradients of the part before; as long as all of them take."""
     config = make_small_config("gpt", depth=2)
     parts, whole = (TrainingConfig(steps=1, batch=1, micro_batch=size) for size in (4, None))
     needed, small_one, all_at_once = (

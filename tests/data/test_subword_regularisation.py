@@ -96,7 +96,7 @@ def test_rows_of_varied_texts_keep_their_marks_segments_and_length(paired):
     row, order = texts.varied(
         places, places, Spelling(SubwordRegularisation.of(tokenizer), KeyedDraws(0), 0.2, longest)
     )
-    lengths = np.array(row.unpadded.lengths)
+    lengths = np.array(row.packed.lengths)
     assert sorted(order) == list(places) and (np.diff(lengths) >= 0).all()
     parts = np.split(row.tokens[0].numpy(), np.cumsum(lengths)[:-1])
     grown = 0

@@ -554,8 +554,8 @@ MUTANTS = [
     Mutant(
         "vectors: the right word is pushed away",
         "models/word2vec/kernel.py",
-        old="slopes[t] = rate * (small * chance",
-        new="slopes[t] = -rate * (small * chance",
+        old="gradients[t] = rate * (small * chance",
+        new="gradients[t] = -rate * (small * chance",
         tests=VECTORS,
     ),
     Mutant(
@@ -568,8 +568,8 @@ MUTANTS = [
     Mutant(
         "vectors: a word drawn twice moves twice",
         "models/word2vec/kernel.py",
-        old="            error[k] += slope * output[row, k]\n",
-        new="            error[k] += slope * output[row, k]\n            output[row, k] += slope * hidden[k]\n        slopes[t] = ZERO\n",
+        old="            error[k] += gradient * output[row, k]\n",
+        new="            error[k] += gradient * output[row, k]\n            output[row, k] += gradient * hidden[k]\n        gradients[t] = ZERO\n",
         tests=VECTORS,
     ),
     Mutant(
@@ -617,8 +617,8 @@ MUTANTS = [
     Mutant(
         "vectors: a block has always the same draws",
         "models/word2vec/examples.py",
-        old="return mixed(self.seed, block)",
-        new="return mixed(self.seed, 0)",
+        old="return hash_pair(self.seed, block)",
+        new="return hash_pair(self.seed, 0)",
         tests=VECTORS,
     ),
 ]

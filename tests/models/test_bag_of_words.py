@@ -10,7 +10,7 @@ import torch
 
 from weft.cost import cost_of
 from weft.errors import ConfigError
-from weft.models import BagOfWordsConfig, ModelConfig, TextRow, preset
+from weft.models import BagOfWordsConfig, ModelConfig, PackedTexts, preset
 from weft.objectives import Classification, LabelledRow
 
 V = 20
@@ -49,7 +49,7 @@ def test_the_sum_by_hand(repeats):
     model, texts = model_of(repeats=repeats), some_texts()
     texts.append([3] * 8)
     with torch.inference_mode():
-        logits = model.text_logits(TextRow.of(texts)).double().numpy()
+        logits = model.text_logits(PackedTexts.of(texts)).double().numpy()
     wanted = np.array([by_hand(model, text) for text in texts])
     assert np.abs(logits - wanted).max() < 1e-5
 
@@ -61,8 +61,8 @@ def test_pairs_have_a_bag_each_and_one_for_what_they_share(repeats):
     texts = [a + b for a, b in zip(firsts, seconds, strict=True)]
     segments = [[0] * len(a) + [1] * len(b) for a, b in zip(firsts, seconds, strict=True)]
     with torch.inference_mode():
-        logits = model.text_logits(TextRow.of(texts, segments)).double().numpy()
-        alone = model.text_logits(TextRow.of(firsts)).double().numpy()
+        logits = model.text_logits(PackedTexts.of(texts, segments)).double().numpy()
+        alone = model.text_logits(PackedTexts.of(firsts)).double().numpy()
     wanted = np.array([by_hand(model, a, b) for a, b in zip(firsts, seconds, strict=True)])
     assert any(set(a) & set(b) for a, b in zip(firsts, seconds, strict=True))
     assert np.abs(logits - wanted).max() < 1e-5
@@ -84,16 +84,16 @@ def test_order_does_not_matter(pairs, repeats):
 
 def test_texts_do_not_see_each_other():
     model, texts = model_of(), some_texts(12)
-    together = model.text_logits(TextRow.of(texts))
+    together = model.text_logits(PackedTexts.of(texts))
     for text, logits in zip(texts, together, strict=True):
-        assert torch.equal(model.text_logits(TextRow.of([text]))[0], logits)
+        assert torch.equal(model.text_logits(PackedTexts.of([text]))[0], logits)
 
 
 def test_gradients_reach_the_tokens_that_are_there():
     """Against autograd through a matrix of counts."""
     model, texts = model_of(repeats="each"), some_texts()
     labels = torch.tensor([n % 3 for n in range(len(texts))])
-    Classification("single").loss(model.text_logits(TextRow.of(texts)), labels).backward()
+    Classification("single").loss(model.text_logits(PackedTexts.of(texts)), labels).backward()
     found = [p.grad.clone() for p in model.classes.parameters()]
     model.zero_grad()
     counts = torch.stack([torch.bincount(torch.tensor(text), minlength=V).float() for text in texts])
@@ -104,7 +104,7 @@ def test_gradients_reach_the_tokens_that_are_there():
 
 def test_it_begins_without_an_opinion():
     model = BagOfWordsConfig(vocab_size=V).build()
-    batch = LabelledRow(TextRow.of(some_texts(4)), torch.tensor([0, 1, 0, 1]))
+    batch = LabelledRow(PackedTexts.of(some_texts(4)), torch.tensor([0, 1, 0, 1]))
     loss, count = Classification("single")(model, batch)
     assert float(loss.detach()) / count == pytest.approx(math.log(2))
 
@@ -112,8 +112,8 @@ def test_it_begins_without_an_opinion():
 def test_dropout_leaves_tokens_out_and_keeps_the_mean():
     model = model_of(dropout=0.5).train()
     text, weight = [1, 2, 3], model.classes[0].weight.detach()
-    drawn = torch.stack([model.text_logits(TextRow.of([text] * 50)) for _ in range(80)]).flatten(0, 1).detach()
-    plain = model.eval().text_logits(TextRow.of([text]))[0].detach()
+    drawn = torch.stack([model.text_logits(PackedTexts.of([text] * 50)) for _ in range(80)]).flatten(0, 1).detach()
+    plain = model.eval().text_logits(PackedTexts.of([text]))[0].detach()
     assert torch.allclose(drawn.mean(0), plain, atol=0.15)
     possible = {
         tuple(round(float(x), 3) for x in sum((2 * weight[:, t] for t in kept), model.classes[0].bias.detach()))
@@ -141,8 +141,8 @@ def test_what_is_not_kept_is_in_no_bag():
     model, tokens = model_of(), torch.tensor([[5, 7, 9], [4, 4, 2]])
     keep = torch.tensor([[True, True, True], [False, True, False]])
     found = model(tokens, keep=keep)
-    assert torch.equal(found, model.text_logits(TextRow.of([[5, 7, 9], [4]])))
+    assert torch.equal(found, model.text_logits(PackedTexts.of([[5, 7, 9], [4]])))
     assert not torch.equal(found, model(tokens))  # a negative control
     pairs, kinds = model_of(pairs=True), torch.tensor([[0, 0, 1], [0, 1, 1]])
-    expected = pairs.text_logits(TextRow.of([[5, 7, 9], [4]], [[0, 0, 1], [1]]))
+    expected = pairs.text_logits(PackedTexts.of([[5, 7, 9], [4]], [[0, 0, 1], [1]]))
     assert torch.equal(pairs(tokens, kinds, keep), expected)

@@ -1,4 +1,4 @@
-"""BERT: shapes, heads, padding, sizes, start; unpadded is the same; the default parts learn."""
+"""BERT: shapes, heads, padding, sizes, start; packed is the same; the default parts learn."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from weft.blocks import PositionConfig
 from weft.errors import ConfigError, DataError, ShapeError, UnsupportedError
-from weft.models import BERTConfig, HeadConfig, ModelConfig, TextRow, encode, encode_buckets, encode_first, preset
+from weft.models import BERTConfig, HeadConfig, ModelConfig, PackedTexts, encode, encode_buckets, encode_first, preset
 from weft.models.bert.model import ClassesConfig, TokensConfig
 from weft.models.capabilities import TagsTokens
 from weft.training import AdamWConfig
@@ -63,7 +63,7 @@ def test_padding_changes_nothing_on_either_side(style):
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_unpadded_is_padded_with_gradients(style):
+def test_packed_is_padded_with_gradients(style):
     bert, (texts, segments) = model(style), ragged()
     tokens, keep = padded(texts)
     told, _ = padded(segments)
@@ -158,8 +158,8 @@ def test_padding_on_either_side_or_none_gives_the_same_pooled_vector(pool):
     right, right_keep = padded(texts)
     left_logits = bert(tokens, None, keep)
     assert torch.allclose(left_logits, bert(right, None, right_keep), atol=1e-12)
-    row = TextRow.of(texts)
-    alone = bert.class_logits(row.states(bert), unpadded=row.unpadded)
+    row = PackedTexts.of(texts)
+    alone = bert.class_logits(row.states(bert), packed=row.packed)
     assert torch.allclose(alone, left_logits, atol=1e-12)
     ignoring = bert.class_logits(bert.hidden(tokens, None, keep))  # what is not told of padding reads it
     assert not torch.allclose(ignoring, left_logits, atol=1e-3)
@@ -220,7 +220,7 @@ def test_labels_of_tokens_have_names():
 @pytest.mark.parametrize("style", STYLES)
 def test_labels_of_tokens_are_the_same_packed_padded_and_alone(style):
     bert, (texts, _) = model(style, head={"kind": "tokens", "labels": ["O", "B-PER", "I-PER"]}), ragged()
-    row, (tokens, keep) = TextRow.of(texts), padded(texts)
+    row, (tokens, keep) = PackedTexts.of(texts), padded(texts)
     packed = bert.token_logits(row.states(bert))[0]
     assert torch.allclose(packed, bert(tokens, None, keep)[keep], atol=1e-12)
     alone = torch.cat([bert(text[None])[0] for text in texts])

@@ -11,7 +11,7 @@ from weft.blocks import Cache
 from weft.cost import cost_of
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.generation import Reading
-from weft.models import ClassifiesText, ModelConfig, TextRow, preset
+from weft.models import ClassifiesText, ModelConfig, PackedTexts, preset
 from weft.models import rnn as module
 from weft.models.rnn import RecurrentConfig
 from weft.training import AdamWConfig
@@ -113,27 +113,27 @@ def test_a_text_is_judged_as_a_whole(kind):
     assert math.isclose(rnn.text_nats(ids[:2]), F.cross_entropy(logits[:1], torch.from_numpy(ids[1:2])).item())
 
 
-@pytest.mark.parametrize(("size", "lanes"), [(701, 7), (700, 6), (699, 6), (403, 4)])
-def test_lanes_count_every_token_once(monkeypatch, size, lanes):
-    """With a warm-up that reaches the beginning it is exact; with none, each lane but the first knows less."""
+@pytest.mark.parametrize(("size", "streams"), [(701, 7), (700, 6), (699, 6), (403, 4)])
+def test_lanes_count_every_token_once(monkeypatch, size, streams):
+    """With a warm-up that reaches the beginning it is exact; with none, each stream but the first knows less."""
     rnn, ids = model("lstm"), np.random.default_rng(0).integers(0, 50, size)
     exact = rnn.text_nats(ids)
     monkeypatch.setattr(module, "LANE", 100)
     monkeypatch.setattr(module, "STRETCH", 37)
     monkeypatch.setattr(module, "WARM_UP", 90)
     asked = size - 1
-    assert asked // 100 == lanes
-    span = -(-asked // lanes)
+    assert asked // 100 == streams
+    span = -(-asked // streams)
     expected = 0.0
-    for lane in range(lanes):
-        begin, end = max(0, lane * span - 90), min(asked, (lane + 1) * span)
-        if lane * span < asked:
+    for stream in range(streams):
+        begin, end = max(0, stream * span - 90), min(asked, (stream + 1) * span)
+        if stream * span < asked:
             nats = F.cross_entropy(
                 rnn(torch.from_numpy(ids[begin:end])[None])[0],
                 torch.from_numpy(ids[begin + 1 : end + 1]),
                 reduction="none",
             )
-            expected += nats[lane * span - begin :].sum().item()
+            expected += nats[stream * span - begin :].sum().item()
     assert math.isclose(rnn.text_nats(ids), expected, rel_tol=1e-12)
     assert expected != exact and math.isclose(expected, exact, rel_tol=0.01)
 
@@ -143,10 +143,10 @@ def test_lanes_count_every_token_once(monkeypatch, size, lanes):
 def test_texts_in_a_row_are_read_as_alone(kind, pool):
     one = reader(kind, pool)
     texts = [torch.randint(50, (n,)) for n in (3, 9, 1, 4)]
-    together = one.text_logits(TextRow.of(texts))
+    together = one.text_logits(PackedTexts.of(texts))
     assert together.shape == (4, 3) and isinstance(one, ClassifiesText)
     for number, text in enumerate(texts):
-        assert torch.allclose(together[number], one.text_logits(TextRow.of([text]))[0], atol=1e-12)
+        assert torch.allclose(together[number], one.text_logits(PackedTexts.of([text]))[0], atol=1e-12)
     states = one.hidden(texts[1][None])[0]
     half = torch.cat([states[-1, :8], states[0, 8:]])
     pooled = {"mean": states.mean(0), "max": states.amax(0), "last": half}[pool]
@@ -158,7 +158,7 @@ def test_texts_in_a_row_are_read_as_alone(kind, pool):
 def test_padded_texts_have_the_classes_they_have_alone(kind, pool):
     one = reader(kind, pool)
     texts = [torch.randint(50, (n,)) for n in (3, 9, 1, 4)]
-    alone = one.text_logits(TextRow.of(texts))
+    alone = one.text_logits(PackedTexts.of(texts))
     for side in ("left", "right"):
         tokens, keep = torch.full((4, 9), 7), torch.zeros(4, 9, dtype=torch.bool)
         for row, text in enumerate(texts):
@@ -193,7 +193,7 @@ def test_what_cannot_be():
     with pytest.raises(ShapeError, match="keep has shape"):
         rnn(tokens, keep=torch.ones(2, 4, dtype=torch.bool))
     with pytest.raises(UnsupportedError, match="no head for classes"):
-        rnn.text_logits(TextRow.of(list(tokens)))
+        rnn.text_logits(PackedTexts.of(list(tokens)))
     one = reader("gru")
     with pytest.raises(UnsupportedError, match="no head for the next token"):
         one.logits(one.hidden(tokens))

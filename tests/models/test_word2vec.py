@@ -6,7 +6,7 @@ import torch
 
 from weft.models import CBOWConfig, ModelConfig, SkipGramConfig
 from weft.models.word2vec import learning
-from weft.models.word2vec.examples import BORDER, Chances, alias_table, many_mixed, mixed
+from weft.models.word2vec.examples import BORDER, Chances, alias_table, hash_many, hash_pair
 from weft.models.word2vec.loss import word_vector_loss
 from weft.models.word2vec.workers import Workers
 
@@ -40,12 +40,12 @@ def brute_force(words, chances, base):
     for i, word in enumerate(words):
         if word == BORDER:
             document += 1
-        elif mixed(base, i) >> 32 <= chances.kept[word]:
+        elif hash_pair(base, i) >> 32 <= chances.kept[word]:
             kept.append(int(word))
             documents.append(document)
     found = []
     for p, word in enumerate(kept):
-        reach = window - (((mixed(base, size + p) >> 32) * window) >> 32)
+        reach = window - (((hash_pair(base, size + p) >> 32) * window) >> 32)
         places = range(max(0, p - reach), min(len(kept), p + reach + 1))
         around = [kept[q] for q in places if q != p and documents[q] == documents[p]]
         if isinstance(chances.config, SkipGramConfig):
@@ -169,7 +169,7 @@ def test_many_threads_learn_what_one_learns():
 
 def test_draws_are_by_frequency_to_the_power():
     chances = Chances(COUNTS, config_of("cbow"), 0)
-    drawn = chances.drawn(many_mixed(chances.base(1), np.arange(400_000)))
+    drawn = chances.drawn(hash_many(chances.base(1), np.arange(400_000)))
     weights = COUNTS**0.75
     shares = np.bincount(drawn, minlength=40) / 400_000
     expected = weights / weights.sum()
@@ -193,8 +193,8 @@ def test_frequent_words_are_passed_over():
 
 def test_one_number_and_many_are_mixed_alike():
     numbers = np.arange(50)
-    assert many_mixed(12345, numbers).tolist() == [mixed(12345, int(n)) for n in numbers]
-    assert len({mixed(seed, 0) for seed in range(1000)}) == 1000
+    assert hash_many(12345, numbers).tolist() == [hash_pair(12345, int(n)) for n in numbers]
+    assert len({hash_pair(seed, 0) for seed in range(1000)}) == 1000
 
 
 def test_rows_begin_on_cache_lines_and_nothing_leaks_between_them():

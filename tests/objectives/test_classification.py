@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.models import BERTConfig, TextRow
+from weft.models import BERTConfig, PackedTexts
 from weft.models.bert.model import ClassesConfig
 from weft.objectives import Classification, LabelledRow
 from weft.objectives.classification import class_logits
@@ -39,7 +39,7 @@ def texts(lengths=(4, 4, 7, 3, 9, 12)):
 def batch(kind="single", places=range(6), segments=False):
     chosen = [texts()[n] for n in places]
     told = [(torch.arange(len(t)) > 2).long() for t in chosen] if segments else None
-    return LabelledRow(TextRow.of(chosen, told), LABELS[kind][list(places)])
+    return LabelledRow(PackedTexts.of(chosen, told), LABELS[kind][list(places)])
 
 
 # -- numbers ----------------------------------------------------------------------------------
@@ -147,12 +147,12 @@ def test_marks_are_never_hidden():
 
 
 def test_as_many_words_are_hidden_as_asked_for():
-    row = TextRow.of([torch.randint(4, 40, (20_000,))])
+    row = PackedTexts.of([torch.randint(4, 40, (20_000,))])
     found = dropping(0.3).with_gaps(row)
     hidden = found.tokens == MASK
     assert abs(hidden.float().mean() - 0.3) < 0.02
     assert torch.equal(found.tokens[~hidden], row.tokens[~hidden])
-    assert found.unpadded == row.unpadded
+    assert found.packed == row.packed
     assert dropping(0.0).with_gaps(row) is row
 
 

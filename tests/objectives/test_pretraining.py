@@ -74,7 +74,7 @@ def test_the_loss_is_that_of_padded_texts(tasks):
     config, model, make = setup(*tasks)
     batch = make(range(10))
     summed, count, parts = pretraining_loss(model, batch)
-    lengths, longest = batch.row.unpadded.lengths, batch.row.unpadded.longest
+    lengths, longest = batch.row.packed.lengths, batch.row.packed.longest
     keep = torch.arange(longest) < torch.tensor(lengths)[:, None]
     tokens, segments = torch.full((2, len(lengths), longest), 3)
     tokens[keep] = batch.row.tokens[0]
@@ -130,7 +130,7 @@ def test_logits_are_computed_for_hidden_tokens_alone():
     batch, seen = make(range(8)), []
     model.masked.register_forward_hook(lambda _, given, result: seen.append((given[0].shape[0], result.shape)))
     _, count, _ = pretraining_loss(model, batch)
-    assert seen == [(count, (count, SIZE))] and count < 0.2 * batch.row.unpadded.total
+    assert seen == [(count, (count, SIZE))] and count < 0.2 * batch.row.packed.total
 
 
 def test_the_weight_makes_it_berts_sum_of_two_means():

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from weft.data import ContiguousStreams
 from weft.errors import DataError
 from weft.models import ModelConfig
-from weft.objectives import CarriedLoss, StretchBatch
+from weft.objectives import RecurrentLoss, StretchBatch
 
 KINDS = ["rnn", "gru", "lstm"]
-LANES, LENGTH = 4, 6
+STREAMS, LENGTH = 4, 6
 
 
 def model(kind, dropout=0.0):
@@ -21,15 +21,15 @@ def model(kind, dropout=0.0):
     return made.double()
 
 
-def batches(steps, lanes=LANES):
+def batches(steps, streams=STREAMS):
     tokens = np.random.default_rng(0).integers(0, 11, 200)
-    read = ContiguousStreams(tokens, LENGTH, lanes, seed=0)
+    read = ContiguousStreams(tokens, LENGTH, streams, seed=0)
     assert read.steps >= 5
-    return [StretchBatch(*map(torch.from_numpy, read.batch(np.arange(lanes) + n * lanes))) for n in range(steps)]
+    return [StretchBatch(*map(torch.from_numpy, read.batch(np.arange(streams) + n * streams))) for n in range(steps)]
 
 
 def part(batch, rows):
-    return StretchBatch(batch.windows[rows], batch.lanes[rows], batch.fresh[rows])
+    return StretchBatch(batch.windows[rows], batch.streams[rows], batch.fresh[rows])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -38,12 +38,12 @@ def test_the_state_crosses_and_the_gradient_does_not(kind):
     whole = torch.cat([steps[0].windows[:, :-1], steps[1].windows[:, :-1]], 1)
     targets = steps[1].windows[:, 1:].flatten()
     expected = F.cross_entropy(one(whole)[:, LENGTH:].flatten(0, 1), targets, reduction="sum")
-    loss = CarriedLoss(LANES)
+    loss = RecurrentLoss(STREAMS)
     loss(one, steps[0])
     before = [table.clone() for table in loss.tensors().values()]
     found, count = loss(one, steps[1])
-    assert count == LANES * LENGTH and torch.allclose(found, expected, atol=1e-12)
-    forgetful, _ = CarriedLoss(LANES)(one, steps[1])
+    assert count == STREAMS * LENGTH and torch.allclose(found, expected, atol=1e-12)
+    forgetful, _ = RecurrentLoss(STREAMS)(one, steps[1])
     assert (forgetful - found).abs() > 1e-3  # a negative control: the state matters
     crossing = torch.autograd.grad(expected, one.tokens.weight)[0]
     ends = torch.autograd.grad(found, one.tokens.weight)[0]
@@ -61,7 +61,7 @@ def test_the_state_crosses_and_the_gradient_does_not(kind):
 @pytest.mark.parametrize("size", [1, 3])
 def test_micro_batches_are_the_batch(kind, size):
     one, steps = model(kind), batches(7)
-    whole, cut = CarriedLoss(LANES), CarriedLoss(LANES)
+    whole, cut = RecurrentLoss(STREAMS), RecurrentLoss(STREAMS)
     for batch in steps:
         one.zero_grad()
         total, count = whole(one, batch)
@@ -69,7 +69,7 @@ def test_micro_batches_are_the_batch(kind, size):
         expected = [p.grad.clone() for p in one.parameters()]
         one.zero_grad()
         terms = 0
-        for rows in torch.arange(LANES).split(size):
+        for rows in torch.arange(STREAMS).split(size):
             summed, n = cut(one, part(batch, rows))
             summed.backward()
             terms += n
@@ -83,24 +83,24 @@ def test_micro_batches_are_the_batch(kind, size):
 def test_an_epoch_begins_with_nothing():
     one = model("lstm")
     steps = batches(20)
-    loss, again = CarriedLoss(LANES), CarriedLoss(LANES)
+    loss, again = RecurrentLoss(STREAMS), RecurrentLoss(STREAMS)
     begins = [n for n, batch in enumerate(steps) if batch.fresh.all()]
     assert len(begins) >= 3
     for batch in steps[: begins[1]]:
         loss(one, batch)
     first, _ = loss(one, steps[begins[1]])
     assert torch.equal(first, again(one, steps[begins[1]])[0])
-    assert (loss(one, steps[begins[1] + 1])[0] - CarriedLoss(LANES)(one, steps[begins[1] + 1])[0]).abs() > 1e-3
+    assert (loss(one, steps[begins[1] + 1])[0] - RecurrentLoss(STREAMS)(one, steps[begins[1] + 1])[0]).abs() > 1e-3
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_of_all_lanes_is_the_same_as_one_that_names_them(kind):
-    one, named, whole = model(kind), CarriedLoss(LANES), CarriedLoss(LANES)
-    read = ContiguousStreams(np.random.default_rng(0).integers(0, 11, 200), LENGTH, LANES, seed=0)
+    one, named, whole = model(kind), RecurrentLoss(STREAMS), RecurrentLoss(STREAMS)
+    read = ContiguousStreams(np.random.default_rng(0).integers(0, 11, 200), LENGTH, STREAMS, seed=0)
     fresh = 0
     for n, batch in enumerate(batches(20)):
-        together = StretchBatch.of(read.batch(np.arange(LANES) + n * LANES), LANES)
-        assert together.lanes is None and (together.fresh is None) == (not batch.fresh.any())
+        together = StretchBatch.of(read.batch(np.arange(STREAMS) + n * STREAMS), STREAMS)
+        assert together.streams is None and (together.fresh is None) == (not batch.fresh.any())
         fresh += together.fresh is not None
         losses = [loss(one, given)[0] for loss, given in ((named, batch), (whole, together.to("cpu")))]
         gradients = [torch.autograd.grad(loss, list(one.parameters())) for loss in losses]
@@ -108,25 +108,25 @@ def test_a_batch_of_all_lanes_is_the_same_as_one_that_names_them(kind):
     assert 2 <= fresh < 20
     for name, table in named.tensors().items():
         assert torch.equal(table, whole.tensors()[name])
-    turned = StretchBatch.of(read.batch(np.arange(LANES)[::-1]), LANES)
-    assert turned.lanes is not None and StretchBatch.of(read.batch(np.arange(2)), LANES).lanes is not None
+    turned = StretchBatch.of(read.batch(np.arange(STREAMS)[::-1]), STREAMS)
+    assert turned.streams is not None and StretchBatch.of(read.batch(np.arange(2)), STREAMS).streams is not None
 
 
 def test_it_goes_on_from_what_was_saved():
     one, steps = model("lstm"), batches(4)
-    loss, again = CarriedLoss(LANES), CarriedLoss(LANES)
+    loss, again = RecurrentLoss(STREAMS), RecurrentLoss(STREAMS)
     assert loss.tensors() == {}
     for batch in steps[:3]:
         loss(one, batch)
     again.load({name: table.clone() for name, table in reversed(loss.tensors().items())})
     assert list(again.tensors()) == ["0/0", "0/1", "1/0", "1/1"]
     assert torch.equal(loss(one, steps[3])[0], again(one, steps[3])[0])
-    with pytest.raises(DataError, match="5 lanes"):
-        CarriedLoss(5).load(loss.tensors())
+    with pytest.raises(DataError, match="5 streams"):
+        RecurrentLoss(5).load(loss.tensors())
 
 
 def test_states_are_kept_in_float32_at_least():
-    one, loss = model("gru").bfloat16(), CarriedLoss(LANES)
+    one, loss = model("gru").bfloat16(), RecurrentLoss(STREAMS)
     for batch in batches(2):
         loss(one, batch)
     assert {table.dtype for table in loss.tensors().values()} == {torch.float32}
@@ -134,7 +134,7 @@ def test_states_are_kept_in_float32_at_least():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_under_autocast(kind):
-    one, loss = model(kind).float(), CarriedLoss(LANES)
+    one, loss = model(kind).float(), RecurrentLoss(STREAMS)
     for batch in batches(2):
         with torch.autocast("cpu", torch.bfloat16):
             summed, _ = loss(one, batch)

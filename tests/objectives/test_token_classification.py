@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.models import BERTConfig, TextRow
+from weft.models import BERTConfig, PackedTexts
 from weft.objectives import TaggedRow, TokenClassification
 from weft.objectives.token_classification import word_logits
 
@@ -42,7 +42,7 @@ def labels():
 def batch(numbers=range(6)):
     told = torch.cat([labels()[n] for n in numbers])
     places = torch.nonzero(told != IGNORED)[:, 0]
-    return TaggedRow(TextRow.of([texts()[n] for n in numbers]), places, told[places])
+    return TaggedRow(PackedTexts.of([texts()[n] for n in numbers]), places, told[places])
 
 
 def test_it_is_the_cross_entropy_of_padded_rows_with_ignored_labels():

@@ -130,7 +130,7 @@ def test_rows_with_labels():
     wanted = [label for row in labels for label in row.tolist() if label != IGNORED]
     assert row.labels.tolist() == wanted  # windows in order: every word once, those without a label left out
     some = encoded.tagged_row([3, 0], labels)
-    assert some.row.unpadded.lengths == (len(encoded.windows[3].ids), len(encoded.windows[0].ids))
+    assert some.row.packed.lengths == (len(encoded.windows[3].ids), len(encoded.windows[0].ids))
     flat = np.concatenate([encoded.token_labels(n, labels) for n in (3, 0)])
     assert some.places.tolist() == np.flatnonzero(flat != IGNORED).tolist()
     assert some.labels.tolist() == flat[flat != IGNORED].tolist()

@@ -138,8 +138,8 @@ def test_what_is_refused(what, tmp_path):
 
 
 def test_nothing_held_out_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"held_out = 0\n.*--validation"):
-        read_pair_data(config(*write_parallel_files(tmp_path), held_out=0))
+    with pytest.raises(ConfigError, match=r"validation_share = 0\n.*--validation"):
+        read_pair_data(config(*write_parallel_files(tmp_path), validation_share=0))
 
 
 # -- splitting --------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_not_more_than_a_thousand_are_held_out_and_always_the_same(tmp_path):
         path.write_text("".join(f"{path.suffix} {n}\n" for n in range(10_100)))
     data, again = read_pair_data(config(*paths)), read_pair_data(config(*paths))
     assert len(data.validation) == 1000 and data.validation.sources == again.validation.sources
-    assert len(read_pair_data(config(*paths, held_out=0.05)).validation) == 505
+    assert len(read_pair_data(config(*paths, validation_share=0.05)).validation) == 505
     assert len(read_pair_data(config(write_translation_table(tmp_path / "b.csv", 5))).validation) == 1
 
 

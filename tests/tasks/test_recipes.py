@@ -80,8 +80,8 @@ def test_a_recipe_may_name_its_data(folder):
     assert (request.data, request.validation, request.test) == (("book.txt",), ("a, b.txt",), ("a, b.txt",))
     request = make_request(["other.txt"], {"test": ("t.txt",)}, config=path, changes={"data.validation": "x,y"})
     assert (request.data, request.validation, request.test) == (("other.txt",), ("x", "y"), ("t.txt",))
-    held = make_request([], {}, config=recipe('[data]\ntrain = ["book.txt"]\nheld_out = 0.25\n'))
-    assert held.data_config(DataConfig).held_out == 0.25
+    held = make_request([], {}, config=recipe('[data]\ntrain = ["book.txt"]\nvalidation_share = 0.25\n'))
+    assert held.data_config(DataConfig).validation_share == 0.25
     assert planned(make_request([], {"steps": 1, "tokenizer": "bytes"}, config=held.recipe.path))["characters"] == 3750
 
 
@@ -141,7 +141,10 @@ def test_set_switches_a_kind_without_the_fields_of_the_old_one(folder):
         ("[training]\nbacth = 3\n", "r.toml: training: unknown field 'bacth'\ndid you mean 'batch'?"),
         ("[training]\nminutes = -1\n", "r.toml: training: minutes = -1.0\nexpected a number above 0"),
         ("[training]\nsteps = 1\nminutes = 1\n", "r.toml: minutes and steps together\nexpected one of them"),
-        ("[data]\nheld_uot = 0.1\n", "r.toml: data: unknown field 'held_uot'\ndid you mean 'held_out'?"),
+        (
+            "[data]\nvalidation_shar = 0.1\n",
+            "r.toml: data: unknown field 'validation_shar'\ndid you mean 'validation_share'?",
+        ),
         ("[data]\ncharacters = 3\n", "'data.characters' is found out from the data"),
         ('model = "gtp"\n', "r.toml: unknown model 'gtp'\ndid you mean 'gpt'?"),
         ('tokenizer = "charcters"\n', "r.toml: unknown tokenizer kind 'charcters'\ndid you mean 'characters'?"),

@@ -318,14 +318,14 @@ MUTANTS = [
     Mutant("inside: a step stands twice", "tasks/watching.py", old='if line["step"] < step]', new="]", tests=WATCH),
     Mutant(
         "inside: modules stay at rest",
-        "tasks/held_out.py",
+        "tasks/validation_inputs.py",
         old="            module.training = mode\n",
         new="            pass\n",
         tests=WATCH,
     ),
     Mutant(
         "inside: random numbers are used up",
-        "tasks/held_out.py",
+        "tasks/validation_inputs.py",
         old="with torch.random.fork_rng(devices=[]):",
         new="if True:",
         tests=WATCH,

@@ -27,7 +27,7 @@ from fixtures.tables import make_reviews, write_regression_table, write_reviews,
 from training.processes import run_until_killed
 from weft.checkpoints import checkpoint
 from weft.checkpoints.files import read_tensors
-from weft.models import BERTConfig, TextRow
+from weft.models import BERTConfig, PackedTexts
 from weft.objectives.classification import class_logits
 from weft.tasks.classify import evaluator
 from weft.tasks.classify.classifier import Classifier
@@ -53,7 +53,7 @@ def logits_of(model, run, texts):
     """What a model says of each text alone."""
     rows = [run.tokenizer.encode_pair(text)[0].astype(np.int64) for text in texts]
     with torch.inference_mode():
-        return torch.cat([class_logits(model, TextRow.of([ids])) for ids in rows]).double()
+        return torch.cat([class_logits(model, PackedTexts.of([ids])) for ids in rows]).double()
 
 
 def learned_logits(run, texts):
@@ -245,7 +245,7 @@ def test_the_held_out_part_has_every_class_and_no_text_twice(tmp_path):
     rows += [(f"  {t.upper()} ", label) for t, label in rows[:40]]  # the same texts, written otherwise
     rows += [(t, "rare") for t, _ in make_reviews(4, seed=9)]
     write_table(tmp_path / "t.csv", ("text", "label"), rows)
-    tables = read_tables(TableConfig(train=(str(tmp_path / "t.csv"),), held_out=0.2))
+    tables = read_tables(TableConfig(train=(str(tmp_path / "t.csv"),), validation_share=0.2))
     known, judged = set(tables.train.keys()), set(tables.validation.keys())
     assert not known & judged and len(known | judged) == 64
     assert set(tables.validation.labels) == set(tables.train.labels) == {"neg", "pos", "rare"}

@@ -236,7 +236,7 @@ def test_a_finished_run_is_trained_further(folder, tmp_path):
         (("--set", "model.patch=5"), 2, "multiple"),
         (("--set", "data.pixel_mean=1"), 2, "found out"),
         (("--sample", "x"), 2, "sample"),
-        (("--set", "data.held_out=0"), 2, "held_out"),
+        (("--set", "data.validation_share=0"), 2, "validation_share"),
     ],
 )
 def test_refused_before_anything_is_written(folder, tmp_path, more, code, told):
@@ -260,5 +260,5 @@ def test_a_model_for_texts_is_no_beginning(folder, desk):
 
 
 def test_few_images_are_warned_of(folder):
-    words = ["train", "classify", "bars", "--dry-run", "--steps", "2", "--set", "data.held_out=0.5"]
+    words = ["train", "classify", "bars", "--dry-run", "--steps", "2", "--set", "data.validation_share=0.5"]
     assert "very little to learn from" in run_weft(*words, cwd=folder).stderr

@@ -207,7 +207,7 @@ def test_capitals_can_be_put_together(folder):
 def test_vectors_can_begin_with_those_of_another_run(folder):
     (folder / "other.txt").write_text("zebra does a zebra king0.\n" * 4 + corpus(300, seed=5))
     words = ["train", "embed", "other.txt", "--from", "run", "--out", "begun", "--steps", "2", "--threads", "1"]
-    run_weft(*words, "--set", "training.keep=9", "--set", "data.held_out=0.1", cwd=folder)
+    run_weft(*words, "--set", "training.keep=9", "--set", "data.validation_share=0.1", cwd=folder)
     start = read_tensors(folder / "begun" / "checkpoints" / "step-0" / "model.safetensors")["input.weight"]
     names = [line.split("\t")[0] for line in (folder / "begun" / "words.tsv").read_text().splitlines()]
     run = package.load(folder / "run")

@@ -1,4 +1,4 @@
-"""Two processes, each with its own lanes: what one process gives, and a resume that hands every lane its state."""
+"""Two processes, each with its own streams: what one process gives, and a resume that hands every stream its state."""
 
 import json
 

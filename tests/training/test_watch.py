@@ -22,8 +22,8 @@ from fixtures.tables import write_reviews, write_translation_table
 from fixtures.texts import make_text, write_book
 from weft.analysis import attention_maps
 from weft.tasks import watching
-from weft.tasks.held_out import some_of, windows_of
 from weft.tasks.run import load
+from weft.tasks.validation_inputs import some_of, windows_of
 from weft.training import Trainer
 
 EVERY = set_flags("training.evaluate_every=4", "training.checkpoint_every=3")
@@ -74,7 +74,7 @@ def test_what_is_told_is_of_the_weights_of_that_step(runs, monkeypatch):
     measured = [line for line in read_metrics(book / "watched") if "validation_loss" in line]
     best = min(measured, key=lambda line: line["validation_loss"])
     line = next(line for line in lines(book / "watched") if line["step"] == best["step"])
-    ids = torch.from_numpy(run.held_out().ids.astype("int64"))
+    ids = torch.from_numpy(run.validation_tokens().ids.astype("int64"))
     starts = some_of(len(ids) - 16)
     windows = torch.stack([ids[start : start + 16] for start in starts])
     maps = attention_maps(run.model, windows)
@@ -107,7 +107,7 @@ def test_modes_and_random_state_are_as_before(runs, monkeypatch):
     model.layers[0].eval()
     torch.manual_seed(3)
     before = [module.training for module in model.modules()], torch.random.get_rng_state()
-    for maps in windows_of(run.held_out(), 16).looks(model):
+    for maps in windows_of(run.validation_tokens(), 16).looks(model):
         assert not any(module.training for module in model.modules()) and maps
         torch.rand(3)
     assert [module.training for module in model.modules()] == before[0]

@@ -28,7 +28,7 @@ from weft.models.sites import AttentionSite, Place, attentions
 class AttentionMap:
     """What one attention looked up, and the weights that follow from it.
 
-    In a row of several texts (`mask.unpadded`) the texts stand one after the other here too. `site`: where the
+    In a row of several texts (`mask.packed`) the texts stand one after the other here too. `site`: where the
     attention stands in its model, as far as that is known.
     """
 
@@ -53,11 +53,11 @@ class AttentionMap:
         """
         with torch.no_grad():
             tables = [part._table() for part in self.texts()]
-        if self.mask.unpadded is None or self.over == "channels":
+        if self.mask.packed is None or self.over == "channels":
             return torch.cat(tables) if len(tables) > 1 else tables[0]
-        rows, total = [row for table in tables for row in table], self.mask.unpadded.total
+        rows, total = [row for table in tables for row in table], self.mask.packed.total
         whole = self.query.new_zeros(1, self.query.shape[1], total, total)
-        for row, start in zip(rows, self.mask.unpadded.starts(torch.device("cpu")).tolist(), strict=True):
+        for row, start in zip(rows, self.mask.packed.starts(torch.device("cpu")).tolist(), strict=True):
             length = row.shape[-1]
             whole[0, :, start : start + length, start : start + length] = row
         return whole
@@ -65,7 +65,7 @@ class AttentionMap:
     @property
     def received(self) -> Tensor:
         """(B, H, T, W): what every query receives by these weights, which the output map then joins."""
-        if self.mask.unpadded is not None and self.over == "channels":
+        if self.mask.packed is not None and self.over == "channels":
             texts = [part.received.transpose(1, 2).flatten(0, 1) for part in self.texts()]
             return torch.cat(texts)[None].transpose(1, 2)
         value = spread(self.value, self.query.shape[1])
@@ -77,11 +77,11 @@ class AttentionMap:
 
     def texts(self) -> list[AttentionMap]:
         """The cores that were made: one; in a row of several texts, one for each run of texts of equal length."""
-        unpadded = self.mask.unpadded
-        if unpadded is None:
+        packed = self.mask.packed
+        if packed is None:
             return [self]
         found = []
-        for start, count, length in unpadded.runs():
+        for start, count, length in packed.runs():
             parts = (t[0, :, start : start + count * length] for t in (self.query, self.key, self.value))
             query, key, value = (t.view(len(t), count, length, t.shape[2]).transpose(0, 1) for t in parts)
             found.append(AttentionMap(self.core, query, key, value, self.mask.in_text(length), self.site))
@@ -178,7 +178,7 @@ def capture(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, Attentio
 
 def _together(calls: list[AttentionMap], mask: Mask) -> AttentionMap:
     """The one core of a call, or those for the texts of a row, put together as they stand there."""
-    if mask.unpadded is None:
+    if mask.packed is None:
         return calls[-1]
     parts = ([getattr(call, name) for call in calls] for name in ("query", "key", "value"))
     query, key, value = (torch.cat([t.transpose(0, 1).flatten(1, 2) for t in part], dim=1)[None] for part in parts)

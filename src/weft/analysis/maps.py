@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from weft.analysis.capturing import AttentionMap, capture
 from weft.errors import ShapeError, UnsupportedError
-from weft.models import TextRow
+from weft.models import PackedTexts
 from weft.models.sites import attentions
 
 HAVE_IT = "one with attention: gpt, bert, transformer, t5, vit, davit or bahdanau"
@@ -23,8 +23,8 @@ def attention_maps(
 ) -> dict[str, Float[np.ndarray, "B H T S"]]:
     """The attention weights of every layer for these inputs, by the names of the modules, in the order they ran.
 
-    `inputs` are what the model reads: ids (B, T) of a GPT or BERT, ids and segments of pairs, or a `TextRow`; ids of
-    sources and of targets of a model that writes one text from another; pixels (B, C, Y, X). `options` are those of
+    `inputs` are what the model reads: ids (B, T) of a GPT or BERT, ids and segments of pairs, or a `PackedTexts`; ids
+    of sources and of targets of a model that writes one text from another; pixels (B, C, Y, X). `options` are those of
     the model's own call, such as keep, which marks padding. Rows ask, columns answer, and each row adds up to 1; an
     attention of channels gives (B, H, I, J), which channel of a head receives how much of which. The model computes as
     always, by its fastest road and without dropout; what is shown are the weights in use.
@@ -43,7 +43,7 @@ def looked_at(model: nn.Module, inputs: Any, pattern: str = "*", **options: Any)
     """The same as maps, with the queries, keys and values that the weights come from."""
 
     def read() -> None:
-        if isinstance(inputs, TextRow):
+        if isinstance(inputs, PackedTexts):
             inputs.to(_device(model)).states(model)
         else:
             given = inputs if isinstance(inputs, tuple | list) else (inputs,)

@@ -5,7 +5,7 @@
 
 Rows of a batch may be ragged: `keep` marks padding, on whichever side. Padding takes a slot of the
 table and is never seen; a token's position is the number of real tokens before it in its row, so that
-left-padded, right-padded and unpadded texts are the same computation.
+left-padded, right-padded and packed texts are the same computation.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _fused(query: Any, key: Any, value: Any, *_rest: Any, **_named: Any) -> int:
     return int(2 * math.prod(query[:3]) * key[2] * (query[3] + value[3]))
 
 
-def _fused_back(_slope: Any, query: Any, key: Any, value: Any, *_rest: Any, **_named: Any) -> int:
+def _fused_back(_gradient: Any, query: Any, key: Any, value: Any, *_rest: Any, **_named: Any) -> int:
     """The scores are computed again."""
     return int(2 * math.prod(query[:3]) * key[2] * (3 * query[3] + 2 * value[3]))
 

@@ -174,8 +174,8 @@ class Reporter:
 
     @staticmethod
     def _words(event: dict[str, Any]) -> str:
-        held_out = f"  held out {event['validation_loss']:.4f}" if "validation_loss" in event else ""
-        return f"step {event['step']}/{event['total']}  loss {event['loss']:.4f}{held_out}"
+        validation = f"  validation {event['validation_loss']:.4f}" if "validation_loss" in event else ""
+        return f"step {event['step']}/{event['total']}  loss {event['loss']:.4f}{validation}"
 
     def _show_step(self, event: dict[str, Any]) -> None:
         if self.bar is None:

@@ -190,7 +190,7 @@ def _evaluate_every(planned: Experiment) -> int:
     """
     training = planned.config.training
     learned = training.steps * training.batch * planned.length
-    count = min(EVALUATIONS, int(SHARE * learned / max(1, planned.judged_tokens / 3)))
+    count = min(EVALUATIONS, int(SHARE * learned / max(1, planned.evaluation_tokens / 3)))
     return math.ceil(training.steps / count) if count > 1 else 0
 
 

@@ -15,7 +15,7 @@ from weft.tasks.options import Asked
 LONGEST = 80  # letters of a name
 MANY = 200  # runs; more are a slip of the keyboard
 NO_WORDS = ("none", "true", "false", "yes", "no")  # values that say nothing without the name of their setting
-FIXED = ("train", "validation", "test", "held_out", "text", "pair", "label", "pairs", "source", "target")
+FIXED = ("train", "validation", "test", "validation_share", "text", "pair", "label", "pairs", "source", "target")
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class MemoryEstimate:
     """Bytes of a training step at its peak.
 
     activations   what backward keeps of forward
-    working       slopes on their way, what a kernel needs for itself, and gaps in the heap
+    working       gradients on their way, what a kernel needs for itself, and gaps in the heap
     process       Python, torch and its kernels, before there is a model
     table         keys and values (or states) for writing one text of this length; not part of the training step
     """
@@ -51,7 +51,7 @@ class MemoryEstimate:
 def memory_of(
     config: ModelConfig, *, batch: int, length: int, learning: Learning = PLAIN, process: int = 0
 ) -> MemoryEstimate:
-    """Bytes of a step, from the trace of one; of a batch in parts, slopes of the first are there while the second is
+    """Bytes of a step, from the trace of one; of a batch in parts, gradients of the first are there while the second is
     worked on."""
     if not config.learned_in_steps:
         return MemoryEstimate(0, 0, 0, 0, 0, process)

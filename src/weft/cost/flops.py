@@ -89,7 +89,7 @@ def walk(config: ModelConfig, *, batch: int, length: int, learning: Learning = P
 
     Scores of attention are counted for all pairs, as the plain way of computing them does; `unseen` tells how many of
     them a fast kernel leaves out. Kinds that compute tiles or sums of features are counted as they do it. Nobody asks
-    for slopes of what is frozen, nor of what lies before it.
+    for gradients of what is frozen, nor of what lies before it.
     """
     if not config.learned_in_steps:
         return OperationCount()
@@ -126,7 +126,7 @@ def _enter(products: _Products, part: str, block: nn.Module, args: tuple[Any, ..
 
 class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every kernel on its way forward. A product of matrices belongs to the innermost block that runs; if that
-    says its operations, they are counted already. Backward, a product is made again for each factor with a slope."""
+    says its operations, they are counted already. Backward, a product is made again for each factor with a gradient."""
 
     def __init__(self, found: OperationCount) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -155,8 +155,8 @@ class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
             first = PRODUCTS[kernel]
             left, right = args[first : first + 2]
             forward = _convolved(out, args) if kernel is aten.convolution else 2.0 * out.numel() * left.shape[-1]
-            slopes = left.requires_grad + right.requires_grad if torch.is_grad_enabled() else 0
-            self.add(Operations(forward, slopes * forward))
+            gradients = left.requires_grad + right.requires_grad if torch.is_grad_enabled() else 0
+            self.add(Operations(forward, gradients * forward))
         return out
 
 

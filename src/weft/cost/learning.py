@@ -17,7 +17,7 @@ class Learning:
 
     update       how the weights are moved; None: they are not
     freeze       marks what does not learn
-    micro_batch  the batch is cut into parts of this size, whose slopes are added up; None: it is not
+    micro_batch  the batch is cut into parts of this size, whose gradients are added up; None: it is not
     bf16         products are computed in bf16
     """
 

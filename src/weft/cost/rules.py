@@ -38,7 +38,7 @@ def says_operations(block: nn.Module) -> bool:
 
 @work_of.register(nn.RNNBase)
 def _recurrence(block: nn.RNNBase, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Work]:
-    """Each gate is a map of the input and one of the state; the first state has no slope unless it was given."""
+    """Each gate is a map of the input and one of the state; the first state has no gradient unless it was given."""
     x = args[0]
     tokens, begun = x.numel() / x.shape[-1], len(args) > 1 and args[1] is not None
     later = 1.0 if begun else 1 - 1 / x.shape[1]
@@ -66,15 +66,15 @@ def shape_of(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
 def _received(
     block: AttentionCore, query: Tensor, key: Tensor, value: Tensor, mask: Mask = EVERYTHING, **kwargs: Any
 ) -> Tensor:
-    return _empty(query, *query.shape[:3], value.shape[3], slope=has_gradient(block, (query, key, value)))
+    return _empty(query, *query.shape[:3], value.shape[3], gradient=has_gradient(block, (query, key, value)))
 
 
 @shape_of.register(nn.RNNBase)
 def _states(block: nn.RNNBase, x: Tensor, first: Any = None) -> Any:
     directions = 2 if block.bidirectional else 1
-    slope = has_gradient(block, (x, first))
-    last = _empty(x, directions * block.num_layers, x.shape[0], block.hidden_size, slope=slope)
-    out = _empty(x, *x.shape[:2], directions * block.hidden_size, slope=slope)
+    gradient = has_gradient(block, (x, first))
+    last = _empty(x, directions * block.num_layers, x.shape[0], block.hidden_size, gradient=gradient)
+    out = _empty(x, *x.shape[:2], directions * block.hidden_size, gradient=gradient)
     return out, (last, last) if isinstance(block, nn.LSTM) else last
 
 
@@ -82,14 +82,14 @@ def _states(block: nn.RNNBase, x: Tensor, first: Any = None) -> Any:
 def _looked(block: AttentiveGRU, x: Tensor, state: Tensor, memory: Any) -> tuple[Tensor, Tensor]:
     block.input(x)
     values: Tensor = memory.values
-    slope = has_gradient(block, (x, state, memory.keys))
-    query = _empty(x, *x.shape[:2], memory.keys.shape[2], slope=slope)
-    looks = _empty(x, *x.shape[:2], values.shape[1], slope=slope)
-    return _empty(x, *x.shape, slope=slope), block.attention(query, memory.keys, values, weights=looks)
+    gradient = has_gradient(block, (x, state, memory.keys))
+    query = _empty(x, *x.shape[:2], memory.keys.shape[2], gradient=gradient)
+    looks = _empty(x, *x.shape[:2], values.shape[1], gradient=gradient)
+    return _empty(x, *x.shape, gradient=gradient), block.attention(query, memory.keys, values, weights=looks)
 
 
-def _empty(like: Tensor, *shape: int, slope: bool) -> Tensor:
-    return torch.empty(shape, device=like.device, dtype=like.dtype, requires_grad=slope and torch.is_grad_enabled())
+def _empty(like: Tensor, *shape: int, gradient: bool) -> Tensor:
+    return torch.empty(shape, device=like.device, dtype=like.dtype, requires_grad=gradient and torch.is_grad_enabled())
 
 
 def has_gradient(block: nn.Module, given: Iterable[Any]) -> bool:

@@ -70,8 +70,8 @@ class Trace:
     steps        each operation with the part it belongs to, in order; those that only look at memory are counted in
                  `looks`
     weights      bytes of the model; likewise of `gradients`, of the optimizer's state, and of what backward keeps
-    backward     the most bytes that were held at once until the slopes were there, and while weights were `moved`, with
-                 what the optimizer had made in this first step
+    backward     the most bytes that were held at once until the gradients were there, and while weights were `moved`,
+                 with what the optimizer had made in this first step
     """
 
     steps: list[tuple[str, Operation]] = field(default_factory=list)
@@ -202,7 +202,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if node is None:
             return self.part or "rest"
         number = node._sequence_nr()
-        if number >= 2**62:  # the end of the way, where slopes are added to those of a weight
+        if number >= 2**62:  # the end of the way, where gradients are added to those of a weight
             return "rest"
         return self._parts[bisect.bisect_right(self._from, number) - 1] or "rest"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.order import Shuffle, mixed
+from weft.data.order import Shuffle, hash_numbers
 from weft.errors import ConfigError, DataError
 
 POOL = 32  # batches that are sorted together; of the texts of a pool, each batch has the most alike
@@ -66,6 +66,6 @@ class ByLength:
             whole = len(pool) // self.batch
             if whole:
                 batches = pool[len(pool) - whole * self.batch :].reshape(whole, self.batch)
-                parts.append(batches[Shuffle(whole, mixed(self.seed, epoch), number)[np.arange(whole)]].ravel())
+                parts.append(batches[Shuffle(whole, hash_numbers(self.seed, epoch), number)[np.arange(whole)]].ravel())
             parts.append(pool[: len(pool) - whole * self.batch])  # the last pool only: too few for a batch
         return np.concatenate(parts)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.keyed_draws import KeyedDraws, unit
-from weft.data.order import Shuffle, mixed
+from weft.data.order import Shuffle, hash_numbers
 from weft.errors import DataError
 
 Ids = NDArray[np.int64]
@@ -42,7 +42,7 @@ class ByTokens:
     def __getitem__(self, number: int) -> Ids:
         """The pairs of a bucket, of any epoch."""
         epoch, place = divmod(int(number), self.per_epoch)
-        bucket = int(Shuffle(self.per_epoch, mixed(self.seed, 1), epoch)[np.array([place])][0])
+        bucket = int(Shuffle(self.per_epoch, hash_numbers(self.seed, 1), epoch)[np.array([place])][0])
         return self._order(epoch)[self.begins[bucket] : self.begins[bucket + 1]]
 
     def _order(self, epoch: int) -> Ids:

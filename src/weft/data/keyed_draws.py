@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.order import mixed
+from weft.data.order import hash_numbers
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -36,7 +36,7 @@ class KeyedDraws:
 
     def of(self, numbers: NDArray[np.integer], purpose: str) -> Drawn:
         """One 64-bit number for each sample."""
-        key = np.uint64(mixed(self.seed, *purpose.encode()))
+        key = np.uint64(hash_numbers(self.seed, *purpose.encode()))
         return _stirred(_stirred(np.asarray(numbers).astype(np.uint64) * _STEP + key) + key)
 
     @staticmethod

@@ -18,7 +18,7 @@ from weft.errors import ConfigError, DataError, did_you_mean
 
 log = logging.getLogger(__name__)
 
-KINDS = ("single", "several", "number")
+KINDS = ("single", "multilabel", "regression")
 SEPARATORS = ("|", ";")
 MANY_FRACTIONS = 10  # different numbers with a point; above, they measure something
 MANY_INTEGERS = 20  # likewise without; ids of classes that begin with 0 and leave no gap may be more
@@ -43,11 +43,11 @@ class Labels:
         counted = Counter(cells)  # what follows looks at different cells only: they are few
         if not counted:
             raise DataError(f"there are no labels in {name!r}", expected="one in every row")
-        separator = _separator(counted) if kind in (None, "several") else ""
-        if kind == "several" and not separator:
+        separator = _separator(counted) if kind in (None, "multilabel") else ""
+        if kind == "multilabel" and not separator:
             separator = SEPARATORS[0]
-        kind = kind or ("several" if separator else "number" if _is_measure(counted) else "single")
-        if kind == "number":
+        kind = kind or ("multilabel" if separator else "regression" if _is_measure(counted) else "single")
+        if kind == "regression":
             return _of_numbers(counted, name)
         occurs: Counter[str] = Counter()
         for cell, count in counted.items():
@@ -59,17 +59,17 @@ class Labels:
         warnings = tuple(_doubts(counted, classes, counts, separator, name))
         for warning in warnings:
             log.warning("%s", warning)
-        return cls(kind, classes, separator if kind == "several" else "", counts, warnings)
+        return cls(kind, classes, separator if kind == "multilabel" else "", counts, warnings)
 
     def __repr__(self) -> str:
-        if self.kind == "number":
+        if self.kind == "regression":
             return "Labels(number)"
         shown = ", ".join(self.classes[:6]) + (", …" if len(self.classes) > 6 else "")
         return f"Labels({self.kind}, {len(self.classes)} classes: {shown})"
 
     def encode(self, cells: Sequence[str], lines: Sequence[int] | None = None, where: str = "the data") -> NDArray[Any]:
         """Ids (N,), for several labels 0 and 1 (N, classes), numbers (N,); a label that was never seen is an error."""
-        if self.kind == "number":
+        if self.kind == "regression":
             return self._numbers(cells, lines, where)
         ids = {label: place for place, label in enumerate(self.classes)}
         unseen: dict[str, int] = {}
@@ -91,7 +91,7 @@ class Labels:
 
     def decode(self, values: NDArray[Any]) -> list[Any]:
         """Ids or rows of 0 and 1 as the words they stand for; numbers as they are."""
-        if self.kind == "number":
+        if self.kind == "regression":
             return [float(value) for value in values]
         if self.kind == "single":
             return [self.classes[int(value)] for value in values]
@@ -99,11 +99,11 @@ class Labels:
 
     def names(self, cell: str) -> list[str]:
         """The classes that a cell names, each once, in order; none for a number."""
-        return [] if self.kind == "number" else list(_ordered(set(_parts(cell, self.separator))))
+        return [] if self.kind == "regression" else list(_ordered(set(_parts(cell, self.separator))))
 
     def meaning(self, cell: str) -> str:
         """The same text for cells that mean the same: several labels in one order, numbers by their value."""
-        if self.kind == "number":
+        if self.kind == "regression":
             return str(float(cell)) if _is_finite(cell) else cell
         return "\x1f".join(self.names(cell))
 
@@ -209,8 +209,8 @@ def _of_numbers(counted: Counter[str], name: str) -> Labels:
     if wrong is not None:
         raise DataError(f"{wrong!r} in {name!r} is no number", expected="numbers as labels")
     if len({float(cell) for cell in counted}) < 2:
-        raise DataError(f"every row has the same number in {name!r}: {next(iter(counted))}", expected="several")
-    return Labels("number")
+        raise DataError(f"every row has the same number in {name!r}: {next(iter(counted))}", expected="multilabel")
+    return Labels("regression")
 
 
 def _refuse_useless(classes: tuple[str, ...], rows: int, kind: str, name: str) -> None:

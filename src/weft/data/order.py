@@ -15,7 +15,7 @@ _HALF = np.uint64(32)
 ROUNDS = 4
 
 
-def mixed(*numbers: int) -> int:
+def hash_numbers(*numbers: int) -> int:
     """A 64-bit number that looks random and depends on all the numbers given (Steele et al. 2014, SplitMix)."""
     state = 0x9E3779B97F4A7C15
     for number in numbers:
@@ -40,7 +40,7 @@ class Shuffle:
         self.n = n
         low = math.isqrt(n - 1) + 1
         self._bases = (np.uint64(-(-n // low)), np.uint64(low))
-        self._keys = [np.uint64(mixed(seed, epoch, turn)) for turn in range(ROUNDS)]
+        self._keys = [np.uint64(hash_numbers(seed, epoch, turn)) for turn in range(ROUNDS)]
 
     def __repr__(self) -> str:
         return f"Shuffle(n={self.n})"

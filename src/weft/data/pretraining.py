@@ -16,7 +16,7 @@ from weft.data.keyed_draws import KeyedDraws
 from weft.data.labelled_pairs import LabelledPairs
 from weft.data.marks import Marks
 from weft.data.masking import Masking
-from weft.data.order import in_order, mixed
+from weft.data.order import hash_numbers, in_order
 from weft.data.pair_making import InversionPairs, Parts, StretchPairs, TablePairs, ramp, words_reordered
 from weft.data.sentences import Sentences
 from weft.data.stretches import pack
@@ -143,7 +143,7 @@ class PretrainingSamples:
         turns = numbers // len(self.kinds) if self._table is not None else numbers
         if kind == ENTAILMENT:
             assert self._table is not None
-            return self._table.pairs(in_order(turns, len(self._table), mixed(self.seed, 1)))
+            return self._table.pairs(in_order(turns, len(self._table), hash_numbers(self.seed, 1)))
         stretches = in_order(turns, len(self.stretches), self.seed)
         if kind == INVERSION:
             assert self._inversion is not None

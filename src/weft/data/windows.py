@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from weft.data.order import Shuffle, mixed
+from weft.data.order import Shuffle, hash_numbers
 from weft.data.token_file import TokenFile
 from weft.errors import DataError
 
@@ -64,7 +64,7 @@ class Windows:
         known, order, offset = self._epoch
         if known != epoch:
             order = Shuffle(self.per_epoch, self.seed, epoch)
-            offset = mixed(self.seed, epoch, -1) % self._room
+            offset = hash_numbers(self.seed, epoch, -1) % self._room
             self._epoch = (epoch, order, offset)
         return order[places] * self.length + offset
 

@@ -69,7 +69,7 @@ def _of_images(target: Path, config: ImageConfig) -> tuple[str, str, str]:
     opened = f'\n    processor = AutoImageProcessor.from_pretrained("{target}")'
     mode = "L" if config.channels == 1 else "RGB"
     answer = "logits" if config.head.classes else "last_hidden_state"
-    named = config.head.classes > 1 and not config.head.several
+    named = config.head.classes > 1 and not config.head.multilabel
     last = "model.config.id2label[int(answer.argmax())]" if named else "answer"
     use = f"""
     inputs = processor(Image.open("image.png").convert("{mode}"), return_tensors="pt")

@@ -32,7 +32,7 @@ from weft.models.convnext import ConvNeXt, ConvNeXtConfig, ConvNextConverter, Ti
 from weft.models.davit import DaViT, DaViTConfig, DaViTConverter
 from weft.models.decoder import CausalDecoder, DecoderTransformer
 from weft.models.encoder_decoder import EncoderDecoder, Memory
-from weft.models.encoding import LengthBucket, TextRow, encode, encode_buckets, encode_first
+from weft.models.encoding import LengthBucket, PackedTexts, encode, encode_buckets, encode_first
 from weft.models.gpt import GPT, GPT2Converter, GPTConfig, LlamaConverter, NanoChatConverter, Qwen3Converter
 from weft.models.hugging_face_config import HuggingFaceConfig
 from weft.models.images import ImageConfig, ImageHead, ImageModel
@@ -100,6 +100,7 @@ __all__ = [
     "NGram",
     "NGramConfig",
     "NanoChatConverter",
+    "PackedTexts",
     "PairModel",
     "PairModelConfig",
     "Preprocessing",
@@ -117,7 +118,6 @@ __all__ = [
     "SkipGramConfig",
     "T5Config",
     "T5Converter",
-    "TextRow",
     "TimmConvNeXtConverter",
     "TimmConverter",
     "TimmViTConverter",

@@ -20,7 +20,7 @@ from weft.config import Choice, Share, Size
 from weft.models.base import LayerStack, Maker, Model, ModelConfig
 from weft.models.capabilities import Capability, ClassifiesText
 from weft.models.classes import Classes
-from weft.models.encoding import TextRow
+from weft.models.encoding import PackedTexts
 from weft.models.example_step import example_cross_entropy, example_row
 from weft.models.sites import ReachStack, without_layers
 from weft.models.sizing import SizePreset, Sizing
@@ -132,9 +132,9 @@ class BagOfWords(Model):
         rows = [
             list(one) if keep is None else [row[real] for row, real in zip(one, keep, strict=True)] for one in given
         ]
-        return self.text_logits(TextRow.of(*rows))
+        return self.text_logits(PackedTexts.of(*rows))
 
-    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
+    def text_logits(self, row: PackedTexts) -> Float[Tensor, "N C"]:
         """The sum of what the tokens of each text say; added up in the order of their ids, so that texts with the same
         tokens have the same logits to the last bit."""
         texts, features = self._bags(row)
@@ -143,13 +143,13 @@ class BagOfWords(Model):
         said = F.embedding(features, last.weight.t())
         if self.training and self.config.dropout:
             said = said * F.dropout(torch.ones_like(said[:, :1]), self.config.dropout)
-        counts = torch.bincount(texts, minlength=len(row.unpadded.lengths))
+        counts = torch.bincount(texts, minlength=len(row.packed.lengths))
         return torch.segment_reduce(said, "sum", lengths=counts, axis=0) + last.bias
 
-    def _bags(self, row: TextRow) -> tuple[Tensor, Tensor]:
+    def _bags(self, row: PackedTexts) -> tuple[Tensor, Tensor]:
         """What is in the bags, as numbers of texts and of features, both in rising order."""
         device = row.tokens.device
-        lengths = torch.tensor(row.unpadded.lengths, device=device)
+        lengths = torch.tensor(row.packed.lengths, device=device)
         texts = torch.repeat_interleave(torch.arange(len(lengths), device=device), lengths)
         features = row.tokens[0]
         if self.config.pairs and row.segments is not None:

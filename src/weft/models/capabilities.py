@@ -50,7 +50,7 @@ class CarriesState(Protocol):
 class LearnsByCounting(Protocol):
     """Is counted from a text at once instead of learned in steps."""
 
-    def count(self, tokens: Ids, held_out: Ids, told: Callable[[int], None]) -> dict[str, Any]:
+    def count(self, tokens: Ids, validation: Ids, told: Callable[[int], None]) -> dict[str, Any]:
         """Count the tokens, choose what is free by some that were held out, and say what was found."""
         ...
 
@@ -74,7 +74,7 @@ class ClassifiesText(Protocol):
     """Says of whole texts what they are."""
 
     def text_logits(self, row: Any) -> Tensor:
-        """(N, classes): a logit for each class of each text in a `TextRow`, or the one number of a regression."""
+        """(N, classes): a logit for each class of each text in a `PackedTexts`, or the one number of a regression."""
         ...
 
 

@@ -9,9 +9,13 @@ from weft.errors import DataError, UnsupportedError
 from weft.models.classes import Classes
 from weft.models.hugging_face_config import HuggingFaceConfig
 
-PROBLEMS = {"single_label_classification": "single", "multi_label_classification": "several", "regression": "number"}
+PROBLEMS = {
+    "single_label_classification": "single",
+    "multi_label_classification": "multilabel",
+    "regression": "regression",
+}
 CLASS_SETTINGS = ("num_labels", "id2label", "label2id", "problem_type")
-CLASS_FIELDS = ("head.classes", "head.labels", "head.several")
+CLASS_FIELDS = ("head.classes", "head.labels", "head.multilabel")
 PROBLEM_OF = {ours: theirs for theirs, ours in PROBLEMS.items()}
 
 
@@ -25,14 +29,14 @@ def read_classes(theirs: HuggingFaceConfig, *, twins: bool = False) -> dict[str,
     labels = [name for i in range(len(names)) if isinstance(name := names.get(str(i)), str)]
     if names and not len(labels) == len(names) == classes:
         raise DataError(f"{theirs.where}: id2label", expected=f"a name for each of {classes} classes, counted from 0")
-    kind = theirs.word("problem_type", PROBLEMS, PROBLEM_OF["number" if classes == 1 else "single"])
-    if kind == "number" and classes != 1:
+    kind = theirs.word("problem_type", PROBLEMS, PROBLEM_OF["regression" if classes == 1 else "single"])
+    if kind == "regression" and classes != 1:
         raise UnsupportedError(f"{theirs.where}: regression of {classes} numbers", expected="one number")
     if kind == "single" and classes == 1:
         raise UnsupportedError(f"{theirs.where}: a choice between {classes} class", expected="two, or a regression")
     nameless = labels == [f"LABEL_{i}" for i in range(len(names))]
     told = () if nameless else distinct(labels) if twins else tuple(labels)
-    return {"classes": classes, "labels": told, "several": kind == "several"}
+    return {"classes": classes, "labels": told, "multilabel": kind == "multilabel"}
 
 
 def class_settings(head: Classes) -> dict[str, Any]:
@@ -41,14 +45,16 @@ def class_settings(head: Classes) -> dict[str, Any]:
     return {
         "id2label": {str(i): label for i, label in enumerate(labels)},
         "label2id": {label: i for i, label in enumerate(labels)},
-        "problem_type": PROBLEM_OF["several" if head.several else "number" if head.classes == 1 else "single"],
+        "problem_type": PROBLEM_OF[
+            "multilabel" if head.multilabel else "regression" if head.classes == 1 else "single"
+        ],
     }
 
 
 def against_classes(head: Classes) -> Iterator[str]:
     """What cannot be said about classes."""
-    if head.several and not head.classes:
-        yield "head.several is off there, where there are no classes"
+    if head.multilabel and not head.classes:
+        yield "head.multilabel is off there, where there are no classes"
 
 
 def distinct(labels: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ class Classes(Config):
 
     classes: Count = 2
     labels: tuple[str, ...] = ()
-    several: bool = False
+    multilabel: bool = False
 
     def check(self) -> None:
         super().check()

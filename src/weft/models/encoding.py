@@ -1,4 +1,4 @@
-"""Many texts through an encoder without work on padding: buckets of similar length, each as one unpadded row.
+"""Many texts through an encoder without work on padding: buckets of similar length, each as one packed row.
 
     encode(model, [[101, 7592, 102], [101, 102]])          # their states, (3, D) and (2, D)
     encode_first(model, texts)                             # (N, D): the first token of each
@@ -24,30 +24,30 @@ Tokens = Sequence[int] | NDArray[np.integer] | Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class TextRow:
+class PackedTexts:
     """Texts one after the other, as a model reads them; `segments` None: each is one text, no pair."""
 
     tokens: Tensor
     segments: Tensor | None
-    unpadded: PackedSequences
+    packed: PackedSequences
 
     @classmethod
-    def of(cls, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None) -> TextRow:
+    def of(cls, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None) -> PackedTexts:
         """The row that these texts make."""
-        unpadded = PackedSequences.of(texts)
-        return cls(unpadded.joined(texts), None if segments is None else unpadded.joined(segments), unpadded)
+        packed = PackedSequences.of(texts)
+        return cls(packed.joined(texts), None if segments is None else packed.joined(segments), packed)
 
     def __repr__(self) -> str:
-        return f"TextRow({self.unpadded})"
+        return f"PackedTexts({self.packed})"
 
-    def to(self, device: torch.device | str) -> TextRow:
+    def to(self, device: torch.device | str) -> PackedTexts:
         """The same on another device."""
         told = None if self.segments is None else self.segments.to(device)
-        return TextRow(self.tokens.to(device), told, self.unpadded)
+        return PackedTexts(self.tokens.to(device), told, self.packed)
 
     def states(self, model: nn.Module) -> Tensor:
         """(1, total, D): the state of each token."""
-        states: Tensor = model.hidden(self.tokens, self.segments, unpadded=self.unpadded)  # type: ignore[operator]
+        states: Tensor = model.hidden(self.tokens, self.segments, packed=self.packed)  # type: ignore[operator]
         return states
 
 
@@ -60,19 +60,19 @@ class LengthBucket:
     """
 
     numbers: list[int]
-    unpadded: PackedSequences
+    packed: PackedSequences
     hidden: Tensor
 
     def __repr__(self) -> str:
-        return f"LengthBucket({self.unpadded})"
+        return f"LengthBucket({self.packed})"
 
     def texts(self) -> list[Tensor]:
         """The states of each text, (its length, D)."""
-        return self.unpadded.split(self.hidden)
+        return self.packed.split(self.hidden)
 
     def first(self) -> Tensor:
         """(N, D): the state of each text's first token."""
-        return self.hidden[0, self.unpadded.starts(self.hidden.device)]
+        return self.hidden[0, self.packed.starts(self.hidden.device)]
 
 
 def encode_buckets(
@@ -84,8 +84,8 @@ def encode_buckets(
     device = next(model.parameters()).device
     for numbers in length_buckets([len(text) for text in texts], tokens):
         told = None if segments is None else [segments[n] for n in numbers]
-        row = TextRow.of([texts[n] for n in numbers], told).to(device)
-        yield LengthBucket(numbers, row.unpadded, row.states(model))
+        row = PackedTexts.of([texts[n] for n in numbers], told).to(device)
+        yield LengthBucket(numbers, row.packed, row.states(model))
 
 
 def encode(

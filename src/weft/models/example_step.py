@@ -7,13 +7,13 @@ from torch import Tensor
 
 from weft.blocks import PackedSequences
 from weft.models.base import Maker
-from weft.models.encoding import TextRow
+from weft.models.encoding import PackedTexts
 
 
-def example_row(make: Maker, vocab_size: int, batch: int, length: int, *, segments: int = 0) -> TextRow:
+def example_row(make: Maker, vocab_size: int, batch: int, length: int, *, segments: int = 0) -> PackedTexts:
     """Texts of one length, one after the other, as a model that reads without padding gets them."""
     told = make((1, batch * length), segments) if segments else None
-    return TextRow(make((1, batch * length), vocab_size), told, PackedSequences((length,) * batch))
+    return PackedTexts(make((1, batch * length), vocab_size), told, PackedSequences((length,) * batch))
 
 
 def example_cross_entropy(logits: Tensor, make: Maker, smoothing: float = 0.0) -> Tensor:

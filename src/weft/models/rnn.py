@@ -29,13 +29,13 @@ from weft.models.base import LanguageConfig, LayerStack, Maker, stack_of
 from weft.models.capabilities import Capability, CarriesState, CausalLM, ClassifiesText, EncodesText
 from weft.models.classes import Classes
 from weft.models.decoder import CausalDecoder, last_real
-from weft.models.encoding import TextRow
+from weft.models.encoding import PackedTexts
 from weft.models.example_step import example_cross_entropy, example_row
 from weft.models.sizing import SizePreset, Sizing
 
-WARM_UP = 256  # tokens that are read before those that count, where a text is judged in several lanes
-LANE = 2048  # tokens of a lane, at least
-LANES = 32
+WARM_UP = 256  # tokens that are read before those that count, where a text is judged in several streams
+LANE = 2048  # tokens of a stream, at least
+STREAMS = 32
 STRETCH = 256  # tokens that are judged at once
 
 
@@ -57,7 +57,7 @@ class RecurrentClassesConfig(Classes, RecurrentHeadConfig, kind="classes"):
     pool: Literal["mean", "max", "last"] = "mean"
 
 
-SIZES = (  # above so many operations of training: width, depth, tokens of a stretch, lanes, dropout
+SIZES = (  # above so many operations of training: width, depth, tokens of a stretch, streams, dropout
     (0, 128, 2, 64, 32, 0.0),
     (4e12, 192, 2, 64, 32, 0.0),
     (2e13, 256, 2, 32, 64, 0.0),
@@ -65,13 +65,13 @@ SIZES = (  # above so many operations of training: width, depth, tokens of a str
     (3e14, 512, 2, 64, 64, 0.2),
     (3e15, 1024, 2, 64, 64, 0.3),
 )
-# Characters of Shakespeare, a layer of width 256, 200 steps of 32 lanes, held out: AdamW 2.00 nats (the best of five
-# rates), Muon 1.93, Muon with each gate as a matrix of its own 1.82, in two thirds more time; 1.78 with 64 lanes of 32
-# tokens instead of 32 of 64. Two layers of width 128 reach 1.84 in half the time. Larger sizes were not compared.
+# Characters of Shakespeare, a layer of width 256, 200 steps of 32 streams, held out: AdamW 2.00 nats (the best of five
+# rates), Muon 1.93, Muon with each gate as a matrix of its own 1.82, in two thirds more time; 1.78 with 64 streams of
+# 32 tokens instead of 32 of 64. Two layers of width 128 reach 1.84 in half the time. Larger sizes were not compared.
 WRITING = Sizing(
     [
-        SizePreset({"width": width, "depth": depth, "dropout": dropout}, above, length, lanes)
-        for above, width, depth, length, lanes, dropout in SIZES
+        SizePreset({"width": width, "depth": depth, "dropout": dropout}, above, length, streams)
+        for above, width, depth, length, streams, dropout in SIZES
     ],
     training={"optimizer": {"kind": "muon", "learning_rate": 0.03, "embedding_rate": 0.05}},
 )
@@ -251,11 +251,11 @@ class RecurrentModel(CausalDecoder):
         kept = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device) if keep is None else keep
         return self.classes(self._pooled(hidden, kept, head.pool))
 
-    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
+    def text_logits(self, row: PackedTexts) -> Float[Tensor, "N C"]:
         """What each text of a row is."""
-        texts = torch.split(row.tokens[0], list(row.unpadded.lengths))
+        texts = torch.split(row.tokens[0], list(row.packed.lengths))
         tokens = pad_sequence(list(texts), batch_first=True)
-        lengths = torch.tensor(row.unpadded.lengths, device=tokens.device)
+        lengths = torch.tensor(row.packed.lengths, device=tokens.device)
         keep = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         return self.class_logits(self._read(tokens, lengths, None), keep)
 
@@ -277,21 +277,21 @@ class RecurrentModel(CausalDecoder):
     def text_nats(self, ids: NDArray[np.integer[Any]]) -> float:
         """The summed negative log-probability of every token but the first, its state carried through the text.
 
-        A long text is read in lanes side by side, as a recurrence is slow along a text and fast across rows. A lane
+        A long text is read in streams side by side, as a recurrence is slow along a text and fast across rows. A stream
         but the first begins with the `WARM_UP` tokens before its own, which do not count, instead of all of them.
         """
         asked = len(ids) - 1
-        lanes = max(1, min(LANES, asked // LANE))
-        span = -(-asked // lanes)
+        streams = max(1, min(STREAMS, asked // LANE))
+        span = -(-asked // streams)
         device = self.tokens.weight.device
-        starts = np.arange(lanes)[:, None] * span
+        starts = np.arange(streams)[:, None] * span
         caches = self.new_caches()
-        if lanes > 1:
+        if streams > 1:
             before = starts - WARM_UP + np.arange(WARM_UP)
             self.hidden(_ids(ids, before, device), caches=caches)
             for cache in caches:
                 assert isinstance(cache, StateCache) and cache.state is not None
-                first = torch.arange(lanes, device=device)[:, None] == 0  # it has nothing before it
+                first = torch.arange(streams, device=device)[:, None] == 0  # it has nothing before it
                 cache.begin(tuple(part.masked_fill(first, 0) for part in cache.state))
         total = 0.0
         for begin in range(0, span, STRETCH):

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from weft.objectives.metrics import macro_f1 as macro_f1
     from weft.objectives.metrics import mean_squared_error as mean_squared_error
     from weft.objectives.metrics import micro_f1 as micro_f1
+    from weft.objectives.metrics import multilabel_macro_f1 as multilabel_macro_f1
+    from weft.objectives.metrics import multilabel_scores as multilabel_scores
     from weft.objectives.metrics import pearson as pearson
-    from weft.objectives.metrics import several_macro_f1 as several_macro_f1
-    from weft.objectives.metrics import several_scores as several_scores
     from weft.objectives.metrics import spearman as spearman
     from weft.objectives.pretraining import ObjectiveConfig as ObjectiveConfig
     from weft.objectives.pretraining import PretrainingBatch as PretrainingBatch
     from weft.objectives.pretraining import pretraining_loss as pretraining_loss
-    from weft.objectives.recurrent_state import CarriedLoss as CarriedLoss
+    from weft.objectives.recurrent_state import RecurrentLoss as RecurrentLoss
     from weft.objectives.recurrent_state import StretchBatch as StretchBatch
     from weft.objectives.spans import SpanConfig as SpanConfig
     from weft.objectives.spans import spans_loss as spans_loss
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from weft.objectives.token_classification import TokenClassifyConfig as TokenClassifyConfig
 
 _HOME = {
-    "CarriedLoss": "recurrent_state",
+    "RecurrentLoss": "recurrent_state",
     "ClassScores": "metrics",
     "Classification": "classification",
     "ClassifyConfig": "classification",
@@ -66,20 +66,20 @@ _HOME = {
     "negative_log_likelihood": "calibration",
     "pearson": "metrics",
     "pretraining_loss": "pretraining",
-    "several_macro_f1": "metrics",
-    "several_scores": "metrics",
+    "multilabel_macro_f1": "metrics",
+    "multilabel_scores": "metrics",
     "spans_loss": "spans",
     "spearman": "metrics",
 }
 
 __all__ = [
-    "CarriedLoss",
     "ClassScores",
     "Classification",
     "ClassifyConfig",
     "LabelledRow",
     "ObjectiveConfig",
     "PretrainingBatch",
+    "RecurrentLoss",
     "SpanConfig",
     "StretchBatch",
     "TaggedRow",
@@ -95,11 +95,11 @@ __all__ = [
     "macro_f1",
     "mean_squared_error",
     "micro_f1",
+    "multilabel_macro_f1",
+    "multilabel_scores",
     "negative_log_likelihood",
     "pearson",
     "pretraining_loss",
-    "several_macro_f1",
-    "several_scores",
     "spans_loss",
     "spearman",
 ]

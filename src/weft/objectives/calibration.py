@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     """The temperature T for which softmax(logits / T), or the sigmoid for several labels, is likeliest to be right.
 
-    Labels are ids (N,) or rows of 0 and 1 (N, classes). The loss is convex in 1/T, so its slope has one zero, which
+    Labels are ids (N,) or rows of 0 and 1 (N, classes). The loss is convex in 1/T, so its gradient has one zero, which
     is found by Newton steps kept between bounds. Where no finite T is best, because no example is wrong, there is
     nothing to learn from and T is 1.
     """
@@ -26,15 +26,15 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     if _is_separated(scores, truth):
         return 1.0
     low, high = 1 / HIGHEST, 1 / LOWEST
-    if _slope(scores, truth, high)[0] < 0:
+    if _gradient(scores, truth, high)[0] < 0:
         return LOWEST
-    if _slope(scores, truth, low)[0] >= 0:
-        return HIGHEST if _slope(scores, truth, 1.0)[0] > 0 else 1.0
+    if _gradient(scores, truth, low)[0] >= 0:
+        return HIGHEST if _gradient(scores, truth, 1.0)[0] > 0 else 1.0
     beta = 1.0
     for _ in range(STEPS):
-        slope, curve = _slope(scores, truth, beta)
-        low, high = (beta, high) if slope < 0 else (low, beta)
-        step = beta - slope / curve if curve > 0 else low
+        gradient, curve = _gradient(scores, truth, beta)
+        low, high = (beta, high) if gradient < 0 else (low, beta)
+        step = beta - gradient / curve if curve > 0 else low
         step = step if low < step < high else np.sqrt(low * high)
         if abs(step - beta) <= 1e-12 * beta:
             break
@@ -71,7 +71,7 @@ def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.i
     return scores, truth.astype(np.int64)
 
 
-def _slope(scores: Floats, truth: NDArray[np.int64] | Floats, beta: float) -> tuple[float, float]:
+def _gradient(scores: Floats, truth: NDArray[np.int64] | Floats, beta: float) -> tuple[float, float]:
     """First and second derivative of the loss by beta = 1/T."""
     if truth.ndim == 2:
         chance = 0.5 * (1 + np.tanh(beta * scores / 2))  # the sigmoid, without overflow

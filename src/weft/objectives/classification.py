@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.config import Config, Share
-from weft.models import ClassifiesText, TextRow
+from weft.models import ClassifiesText, PackedTexts
 
-Kind = Literal["single", "several", "number"]
+Kind = Literal["single", "multilabel", "regression"]
 
 
 class ClassifyConfig(Config):
@@ -36,7 +36,7 @@ class ClassifyConfig(Config):
 class LabelledRow:
     """Texts in a row, and what each of them is: ids (N,), rows of 0 and 1 (N, classes), or numbers (N,)."""
 
-    row: TextRow
+    row: PackedTexts
     labels: Tensor
 
     def to(self, device: torch.device | str) -> LabelledRow:
@@ -72,7 +72,7 @@ class Classification:
         logits = class_logits(model, self.with_gaps(batch.row) if model.training else batch.row)
         return self.loss(logits, batch.labels), len(batch.labels)
 
-    def with_gaps(self, row: TextRow) -> TextRow:
+    def with_gaps(self, row: PackedTexts) -> PackedTexts:
         """The row with some of its tokens hidden."""
         return hide_tokens(row, self.word_dropout, self.hidden, self.whole)
 
@@ -80,9 +80,9 @@ class Classification:
         """Of logits (N, classes), summed."""
         logits = logits.float()
         weights = None if self.weights is None else self.weights.to(logits.device)
-        if self.kind == "number":
+        if self.kind == "regression":
             return (logits[:, 0] - labels.float()).square().sum()
-        if self.kind == "several":
+        if self.kind == "multilabel":
             wanted = labels.float() * (1 - self.smoothing) + self.smoothing / 2
             return F.binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / logits.shape[1]
         each = F.cross_entropy(logits, labels, reduction="none", label_smoothing=self.smoothing)
@@ -91,16 +91,16 @@ class Classification:
         return (each * (weights[labels] if labels.dim() == 1 else labels @ weights)).sum()
 
 
-def hide_tokens(row: TextRow, share: float, hidden: int, whole: Tensor) -> TextRow:
+def hide_tokens(row: PackedTexts, share: float, hidden: int, whole: Tensor) -> PackedTexts:
     """The row with this share of its tokens replaced by `hidden`, by torch's random state; none of `whole` is."""
     if not share:
         return row
     chosen = torch.rand(row.tokens.shape, device=row.tokens.device) < share
     chosen &= ~torch.isin(row.tokens, whole.to(row.tokens.device))
-    return TextRow(row.tokens.masked_fill(chosen, hidden), row.segments, row.unpadded)
+    return PackedTexts(row.tokens.masked_fill(chosen, hidden), row.segments, row.packed)
 
 
-def class_logits(model: nn.Module, row: TextRow) -> Tensor:
+def class_logits(model: nn.Module, row: PackedTexts) -> Tensor:
     """(N, classes): what the model says of each text in the row."""
     assert isinstance(model, ClassifiesText)
     return model.text_logits(row)

@@ -73,15 +73,15 @@ def _ratio(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
 # -- several labels ---------------------------------------------------------------------------
 
 
-def several_scores(true: ArrayLike, predicted: ArrayLike) -> ClassScores:
+def multilabel_scores(true: ArrayLike, predicted: ArrayLike) -> ClassScores:
     """The scores of every label, from rows of 0 and 1."""
     one, two = (side.astype(bool) for side in _both(true, predicted, 2))
     return _scores((one & two).sum(axis=0), two.sum(axis=0), one.sum(axis=0))
 
 
-def several_macro_f1(true: ArrayLike, predicted: ArrayLike) -> float:
+def multilabel_macro_f1(true: ArrayLike, predicted: ArrayLike) -> float:
     """The mean of the labels' F1."""
-    return float(several_scores(true, predicted).f1.mean())
+    return float(multilabel_scores(true, predicted).f1.mean())
 
 
 def micro_f1(true: ArrayLike, predicted: ArrayLike) -> float:

@@ -24,7 +24,7 @@ from weft.config import Amount, Between, Config
 from weft.data.masking import Masking
 from weft.data.pretraining import ENTAILMENT, MASKED, TASKS, PretrainingRow, check_tasks
 from weft.errors import ConfigError
-from weft.models import FillsSpans, TextRow, named
+from weft.models import FillsSpans, PackedTexts, named
 from weft.objectives.spans import SPANS, SpanConfig
 
 Part = tuple[Tensor, Tensor, int]
@@ -112,7 +112,7 @@ class PretrainingBatch:
     questions   for each kind of pair: which texts of the row, and the right answers
     """
 
-    row: TextRow
+    row: PackedTexts
     places: Tensor | None
     targets: Tensor | None
     questions: Mapping[str, tuple[Tensor, Tensor]]
@@ -122,7 +122,7 @@ class PretrainingBatch:
     def of(cls, row: PretrainingRow, config: ObjectiveConfig, length: float) -> PretrainingBatch:
         """What the data side made, as tensors; `length` is how many tokens texts have on average."""
         tokens, segments = (torch.from_numpy(part)[None] for part in (row.tokens, row.segments))
-        text = TextRow(tokens, segments if config.questions else None, PackedSequences(tuple(row.lengths.tolist())))
+        text = PackedTexts(tokens, segments if config.questions else None, PackedSequences(tuple(row.lengths.tolist())))
         hidden = (row.places, row.targets) if MASKED in config.tasks else (None, None)
         places, targets = (None if part is None else torch.from_numpy(part) for part in hidden)
         none = (np.empty(0, dtype=np.int64),) * 2  # every batch names all questions: processes add up their sums
@@ -132,7 +132,7 @@ class PretrainingBatch:
 
     def __repr__(self) -> str:
         hidden = "" if self.places is None else f", {len(self.places)} hidden"
-        return f"PretrainingBatch({self.row.unpadded}{hidden})"
+        return f"PretrainingBatch({self.row.packed}{hidden})"
 
     def to(self, device: torch.device | str) -> PretrainingBatch:
         """The same on another device."""
@@ -155,7 +155,7 @@ def pretraining_loss(model: nn.Module, batch: PretrainingBatch) -> tuple[Tensor,
         logits = model.masked_logits(hidden[batch.places])  # type: ignore[operator]
         total = total + _judged(MASKED, logits, batch.targets, parts)
     for name, (texts, labels) in batch.questions.items():
-        logits = model.pair_logits(states, name, unpadded=batch.row.unpadded)[texts]  # type: ignore[operator]
+        logits = model.pair_logits(states, name, packed=batch.row.packed)[texts]  # type: ignore[operator]
         total = total + batch.pair_weight * _judged(name, logits, labels, parts)
         pairs += len(labels)
     return total, pairs if batch.places is None else len(batch.places), parts

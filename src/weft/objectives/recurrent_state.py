@@ -1,6 +1,6 @@
 """Next-token prediction in stretches of a text that goes on: truncated back-propagation through time.
 
-Each lane begins with the state that its stretch before left, so what was read long ago still counts; but no gradient
+Each stream begins with the state that its stretch before left, so what was read long ago still counts; but no gradient
 goes back beyond the stretch (Williams & Peng 1990, "An Efficient Gradient-Based Algorithm for On-Line Training of
 Recurrent Network Trajectories").
 """
@@ -25,19 +25,19 @@ from weft.models import CarriesState
 class StretchBatch:
     """`data.streams.StreamSegments` as tensors.
 
-    lanes  which lane each row belongs to; None: row n to lane n, and there is a row for each
+    streams  which stream each row belongs to; None: row n to stream n, and there is a row for each
     fresh  the rows before which nothing comes; None: none of them
     """
 
     windows: Tensor
-    lanes: Tensor | None = None
+    streams: Tensor | None = None
     fresh: Tensor | None = None
 
     @classmethod
-    def of(cls, stretches: StreamSegments, lanes: int) -> StretchBatch:
-        """What is read from so many lanes."""
+    def of(cls, stretches: StreamSegments, streams: int) -> StretchBatch:
+        """What is read from so many streams."""
         windows, places, fresh = stretches
-        whole = len(places) == lanes and bool((places == np.arange(lanes)).all())
+        whole = len(places) == streams and bool((places == np.arange(streams)).all())
         return cls(
             torch.from_numpy(windows),
             None if whole else torch.from_numpy(places),
@@ -46,22 +46,22 @@ class StretchBatch:
 
     def to(self, device: torch.device | str) -> StretchBatch:
         """The same on another device."""
-        parts = (self.windows, self.lanes, self.fresh)
-        windows, lanes, fresh = (None if part is None else part.to(device) for part in parts)
+        parts = (self.windows, self.streams, self.fresh)
+        windows, streams, fresh = (None if part is None else part.to(device) for part in parts)
         assert windows is not None
-        return StretchBatch(windows, lanes, fresh)
+        return StretchBatch(windows, streams, fresh)
 
 
-class CarriedLoss:
-    """Summed cross-entropy in nats, and the number of predicted tokens. It holds the state of each of `lanes` lanes:
-    what training hands from step to step besides weights, and so a part of every checkpoint."""
+class RecurrentLoss:
+    """Summed cross-entropy in nats, and the number of predicted tokens. It holds the state of each of `streams`
+    streams: what training hands from step to step besides weights, and so a part of every checkpoint."""
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
-        self.states: list[list[Tensor]] = []  # of each layer: (lanes, D) each; empty before the first step
+    def __init__(self, streams: int) -> None:
+        self.streams = streams
+        self.states: list[list[Tensor]] = []  # of each layer: (streams, D) each; empty before the first step
 
     def __repr__(self) -> str:
-        return f"CarriedLoss({self.lanes} lanes)"
+        return f"RecurrentLoss({self.streams} streams)"
 
     def __call__(self, model: CarriesState, batch: StretchBatch) -> tuple[Tensor, int]:
         caches = model.new_states()
@@ -69,21 +69,21 @@ class CarriedLoss:
             cache.begin(tuple(_before(table, batch) for table in tables))
         inputs, targets = batch.windows[:, :-1], batch.windows[:, 1:]
         logits = model(inputs, caches=caches)
-        self._keep(caches, batch.lanes)
+        self._keep(caches, batch.streams)
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum"), targets.numel()
 
-    def _keep(self, caches: Sequence[StateCache], lanes: Tensor | None) -> None:
-        """Write down what these lanes left, without the way it came about. Tables are never written into where all
-        lanes were read: backward still needs what stood there."""
+    def _keep(self, caches: Sequence[StateCache], streams: Tensor | None) -> None:
+        """Write down what these streams left, without the way it came about. Tables are never written into where all
+        streams were read: backward still needs what stood there."""
         found = [[part.detach() for part in cache.state or ()] for cache in caches]
-        if lanes is None:
+        if streams is None:
             self.states = [[_widened(part) for part in parts] for parts in found]
             return
         if not self.states:
-            self.states = [[_table(part, self.lanes) for part in parts] for parts in found]
+            self.states = [[_table(part, self.streams) for part in parts] for parts in found]
         for tables, parts in zip(self.states, found, strict=True):
             for table, part in zip(tables, parts, strict=True):
-                table[lanes] = part.to(table.dtype)
+                table[streams] = part.to(table.dtype)
 
     # -- for checkpoints ----------------------------------------------------------------------
 
@@ -93,8 +93,8 @@ class CarriedLoss:
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Go on with these."""
-        if any(len(table) != self.lanes for table in tensors.values()):
-            raise DataError("the carried states of the checkpoint do not fit", expected=f"{self.lanes} lanes")
+        if any(len(table) != self.streams for table in tensors.values()):
+            raise DataError("the carried states of the checkpoint do not fit", expected=f"{self.streams} streams")
         states: dict[int, list[Tensor]] = {}
         for name in sorted(tensors):
             states.setdefault(int(name.partition("/")[0]), []).append(tensors[name].clone())
@@ -103,7 +103,7 @@ class CarriedLoss:
 
 def _before(table: Tensor, batch: StretchBatch) -> Tensor:
     """The states with which the rows of a batch begin."""
-    rows = table if batch.lanes is None else table[batch.lanes]
+    rows = table if batch.streams is None else table[batch.streams]
     return rows if batch.fresh is None else rows.masked_fill(batch.fresh[:, None], 0)
 
 
@@ -112,6 +112,6 @@ def _widened(part: Tensor) -> Tensor:
     return part if part.dtype == torch.float32 else part.to(torch.promote_types(part.dtype, torch.float32))
 
 
-def _table(part: Tensor, lanes: int) -> Tensor:
-    """Room for the states of all lanes."""
-    return _widened(part.new_zeros(lanes, part.shape[1]))
+def _table(part: Tensor, streams: int) -> Tensor:
+    """Room for the states of all streams."""
+    return _widened(part.new_zeros(streams, part.shape[1]))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.config import Config, Share
-from weft.models import TextRow
+from weft.models import PackedTexts
 from weft.models.capabilities import TagsTokens
 from weft.objectives.classification import hide_tokens
 
@@ -31,12 +31,12 @@ class TokenClassifyConfig(Config):
 class TaggedRow:
     """Texts in a row, the slots of the row where labelled words begin, and the ids of their labels."""
 
-    row: TextRow
+    row: PackedTexts
     places: Tensor
     labels: Tensor
 
     def __repr__(self) -> str:
-        return f"TaggedRow({self.row.unpadded}, {len(self.labels)} words)"
+        return f"TaggedRow({self.row.packed}, {len(self.labels)} words)"
 
     def to(self, device: torch.device | str) -> TaggedRow:
         """The same on another device."""
@@ -66,7 +66,7 @@ class TokenClassification:
         return summed, len(batch.labels)
 
 
-def word_logits(model: nn.Module, row: TextRow, places: Tensor) -> Tensor:
+def word_logits(model: nn.Module, row: PackedTexts, places: Tensor) -> Tensor:
     """(words, labels) in float32: what the model says of the tokens at these slots of the row, and of no others."""
     assert isinstance(model, TagsTokens)
     logits = model.token_logits(row.states(model)[0, places])

@@ -29,14 +29,14 @@ OTHERS = {  # measured beside the loss
 def curves(files: RunFiles) -> str:
     """Charts with a table behind each; a run of one step has none."""
     if len(files.steps) < 2:
-        return "<p>There are no steps to draw: all of it was learned at once.</p>\n" + held_out(files)
+        return "<p>There are no steps to draw: all of it was learned at once.</p>\n" + validation(files)
     last = files.steps[-1]
     told = (
         f"<p>{last['step']:,} steps, {last.get('tokens', 0):,} {files.words.read}. The line is the "
         f"loss of the steps in {files.words.unit}, smoothed; the dots are measured on what was held out."
         "</p>\n"
     )
-    return told + _loss(files) + _others(files) + _learning(files) + held_out(files)
+    return told + _loss(files) + _others(files) + _learning(files) + validation(files)
 
 
 def _loss(files: RunFiles) -> str:
@@ -93,7 +93,7 @@ def _small(title: str, points: list[Point], up: str) -> str:
     return figure(title, chart, ("step", up), smoothed(points, ROWS))
 
 
-def held_out(files: RunFiles) -> str:
+def validation(files: RunFiles) -> str:
     """A row for each evaluation, with all that was measured in it."""
     checks = files.checks
     if not checks:

@@ -27,8 +27,8 @@ def data(files: RunFiles) -> str:
 def _files(files: RunFiles) -> str:
     given = files.config.get("data") or {}
     rows = [(PARTS[part], ", ".join(given[part])) for part in PARTS if given.get(part)]
-    if not given.get("validation") and given.get("held_out"):
-        rows.append((PARTS["validation"], f"{given['held_out']:.0%} of it"))
+    if not given.get("validation") and given.get("validation_share"):
+        rows.append((PARTS["validation"], f"{given['validation_share']:.0%} of it"))
     for name in ("text", "pair", "label", "source", "target"):
         if given.get(name):
             rows.append((f"column of the {name}", given[name]))

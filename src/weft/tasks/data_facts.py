@@ -57,7 +57,7 @@ def parts_of(data: Any) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if part is not None}
 
 
-def judged_part(data: Any) -> tuple[str, Any]:
+def evaluation_part(data: Any) -> tuple[str, Any]:
     """The test if there is one, else what was held out."""
     return ("validation", data.validation) if data.test is None else ("test", data.test)
 
@@ -65,7 +65,7 @@ def judged_part(data: Any) -> tuple[str, Any]:
 def label_facts(parts: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """How often each class occurs in each part, or where the numbers lie."""
     cells: dict[str, Sequence[str]] = {name: part.labels or [] for name, part in parts.items()}
-    if labels.kind == "number":
+    if labels.kind == "regression":
         return {"numbers": {name: quarters(map(float, part)) for name, part in cells.items()}}
     counted = {name: Counter(one for cell in part for one in labels.names(cell)) for name, part in cells.items()}
     return {"classes": count_classes(counted, labels.classes)}

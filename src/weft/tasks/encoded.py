@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weft.data.keyed_draws import KeyedDraws
 from weft.data.subword_regularisation import SubwordRegularisation
-from weft.models import TextRow
+from weft.models import PackedTexts
 from weft.text import Tokenizer
 
 Ids = NDArray[np.int64]
@@ -28,12 +28,12 @@ class EncodedTexts:
     def lengths(self) -> NDArray[np.int64]:
         return np.array([len(ids) for ids in self.ids], dtype=np.int64)
 
-    def row(self, places: Sequence[int] | NDArray[np.integer]) -> TextRow:
+    def row(self, places: Sequence[int] | NDArray[np.integer]) -> PackedTexts:
         """These texts, one after the other."""
         told = None if self.segments is None else [self.segments[place] for place in places]
-        return TextRow.of([self.ids[place] for place in places], told)
+        return PackedTexts.of([self.ids[place] for place in places], told)
 
-    def varied(self, places: Ids, numbers: Ids, spelling: Spelling) -> tuple[TextRow, Ids]:
+    def varied(self, places: Ids, numbers: Ids, spelling: Spelling) -> tuple[PackedTexts, Ids]:
         """These texts with some words spelled otherwise, the shortest first, and in which order they are now.
 
         `numbers` are those of the samples. A text that would become too long stays as it is.
@@ -50,7 +50,7 @@ class EncodedTexts:
         told = None
         if self.segments is not None:
             told = [self.segments[places[n]][from_where[n]] for n in order]
-        return TextRow.of([parts[n] for n in order], told), order
+        return PackedTexts.of([parts[n] for n in order], told), order
 
 
 def _flat(texts: Sequence[Ids]) -> tuple[Ids, Ids]:

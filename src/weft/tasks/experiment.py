@@ -29,7 +29,6 @@ from weft.models.attention_fits import sees_everything
 from weft.models.base import Model
 from weft.tasks import planning
 from weft.tasks.environment import environment, memory_in_use, run_readme, usual_threads
-from weft.tasks.held_out import HeldOut
 from weft.tasks.preparation import check_model
 from weft.tasks.recording import Recording, Report
 from weft.tasks.request import Request
@@ -40,6 +39,7 @@ from weft.tasks.sources import short_name
 from weft.tasks.start import Start, read_start
 from weft.tasks.task import Task, find_task, find_use, read_settings, variants
 from weft.tasks.use import can_be_exported, has_attention
+from weft.tasks.validation_inputs import ValidationInputs
 from weft.tasks.watching import SoftmaxHealthLog, nothing_to_watch, was_watched
 from weft.text import Tokenizer
 from weft.training import ALONE, Outcome, Ranks, Trainer, ranks_from_environment
@@ -188,7 +188,7 @@ class Experiment(ABC):
 
     @property
     @abstractmethod
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         """Tokens that are read to measure, once training is over."""
 
     @property
@@ -231,9 +231,9 @@ class Experiment(ABC):
         """What the loss hands from step to step besides weights."""
         return None
 
-    def held_out(self) -> HeldOut:
+    def validation_inputs(self) -> ValidationInputs:
         """A few inputs of what is held out, to look at the model with; none where there is nothing to look at."""
-        return HeldOut(self.loss, [])
+        return ValidationInputs(self.loss, [])
 
     def look(self, model: nn.Module) -> dict[str, Any] | None:
         """What the model does as it stands, shown before and after training, if that was asked for."""
@@ -255,7 +255,7 @@ class Experiment(ABC):
     def seconds_at_end(self) -> float:
         """Forward alone; shapes are large, so the speed is that of plain products."""
         cost = cost_of(self.config.model, batch=1, length=self.length)
-        return self.judged_tokens / self.length * cost.operations.forward / planning.machine_speed()
+        return self.evaluation_tokens / self.length * cost.operations.forward / planning.machine_speed()
 
     # -- its models ---------------------------------------------------------------------------
 
@@ -349,7 +349,7 @@ class Experiment(ABC):
         if self.config.training.sharded and ranks.world > 1:
             report({"event": "warning", "text": "--watch is left out: the weights are spread over several processes"})
             return None
-        return SoftmaxHealthLog(run, self.held_out, report)
+        return SoftmaxHealthLog(run, self.validation_inputs, report)
 
     def _finish(self, model: nn.Module, outcome: Outcome, run: RunDirectory) -> None:
         """What is shown, found out and tested with the best weights."""

@@ -28,16 +28,16 @@ from weft.models.base import Model
 from weft.models.images import ImageConfig
 from weft.tasks.attention_view.view import check_has_attention, view_of
 from weft.tasks.experiment import Origin
-from weft.tasks.held_out import HeldOut
 from weft.tasks.run import Run
 from weft.tasks.task import find_task
+from weft.tasks.validation_inputs import ValidationInputs
 from weft.tasks.watching import rounded
 
 BY_GRADIENTS = 4e11  # operations for which gradients are measured too: some seconds
 SHORT = 64  # tokens of a source and a target whose reach is asked for
 
 
-def held_out_of(run: Run) -> HeldOut:
+def validation_inputs_of(run: Run) -> ValidationInputs:
     """A few inputs that the run held out, read again from its data."""
     if run.is_imported:
         raise DataError(
@@ -46,14 +46,14 @@ def held_out_of(run: Run) -> HeldOut:
             advice=f'weft inspect {run.directory.path} --health "a text"',
         )
     task = find_task(run.task, run.model_config.kind)
-    return task.reopen(run.config, Origin(run=run.directory)).held_out()
+    return task.reopen(run.config, Origin(run=run.directory)).validation_inputs()
 
 
 def health_of(run: Run, given: str | Path | None = None) -> dict[str, Any]:
     """Softmax health on held-out input, or on one that is given; every number, and what stands out in sentences."""
     check_has_attention(run)
     if given is None:
-        layers = softmax_health(held_out_of(run).looks(run.model))
+        layers = softmax_health(validation_inputs_of(run).looks(run.model))
     else:
         with capture(run.model) as maps:
             view_of(run, given)
@@ -146,15 +146,15 @@ def reach_told(found: Reach) -> dict[str, Any]:
 def flow_of(run: Run) -> dict[str, Any]:
     """How the gradient of the loss on held-out input passes through the layers, now and at the start; and over the
     distance to what was read before, for a language model."""
-    held_out = held_out_of(run)
-    if not held_out.batches:
+    validation = validation_inputs_of(run)
+    if not validation.batches:
         raise UnsupportedError(
             f"{run.directory.path} is a {run.model_config.kind}: it does not learn by gradients through layers",
             expected="a model with layers",
         )
 
     def loss(model: nn.Module) -> Tensor:
-        parts = [held_out.loss(model, batch)[:2] for batch in held_out.batches]
+        parts = [validation.loss(model, batch)[:2] for batch in validation.batches]
         total: Tensor = sum(summed for summed, _ in parts) / max(1, sum(count for _, count in parts))
         return total
 
@@ -167,7 +167,7 @@ def flow_of(run: Run) -> dict[str, Any]:
     )
     found: dict[str, Any] = {"norm": norm_of(run.model), "now": now, "start": start}
     if CausalLM in run.model_config.provides:
-        tokens = torch.cat(list(held_out.batches))
+        tokens = torch.cat(list(validation.batches))
         found["distance"] = gradient_of_loss_by_distance(run.model, tokens).tolist()
     return _without_nan(rounded(found))
 

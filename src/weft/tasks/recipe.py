@@ -1,7 +1,7 @@
 """A recipe: the settings of a run as a TOML file, for `weft train --config recipe.toml`.
 
     task = "generate"                 # may be left out
-    [data]                            # train, validation, test, held_out; paths from where the command is given
+    [data]                            # train, validation, test, validation_share; paths from where the command is given
     train = ["book.txt"]
     [tokenizer]                       # kind and its fields
     [model]                           # preset = "gpt-small", or any fields, or both

@@ -60,7 +60,7 @@ class Run:
         """What it is and how good, as far as its files tell."""
         told = [str(self.directory.path)]
         try:
-            told.append(self.told_model())
+            told.append(self.describe_model())
             told += [best] if (best := self.description.words.best(self.metrics)) else []
         except WeftError:
             told = told[:1]
@@ -78,7 +78,7 @@ class Run:
             advice=did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")]),
         )
 
-    def told_model(self) -> str:
+    def describe_model(self) -> str:
         """Its model in a few words."""
         config = self.model_config
         if not config.learned_in_steps:
@@ -98,7 +98,7 @@ class Run:
         rows: dict[str, object] = {"run": self.directory.path, "is a": type(self).__name__}
         try:
             config = self.model_config
-            rows["model"] = Run.told_model(self)
+            rows["model"] = Run.describe_model(self)
             if config.learned_in_steps:
                 rows["parameters"] = f"{sum(p.numel() for p in config.skeleton().parameters()):,}"
             if EncodesImages in config.provides:
@@ -237,7 +237,7 @@ class Run:
 
     # -- how good it is -----------------------------------------------------------------------
 
-    def held_out(self) -> TokenFile:
+    def validation_tokens(self) -> TokenFile:
         """The tokens of the text that was held out to choose the weights; a model from elsewhere has none."""
         return tokenise(self.source().validation, self.tokenizer, None)
 

@@ -30,7 +30,7 @@ class FilesConfig(Config):
     train: tuple[str, ...]
     validation: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
-    held_out: Share = 0.1
+    validation_share: Share = 0.1
     fingerprint: str = ""
 
 
@@ -81,10 +81,10 @@ def read_source(config: DataConfig, opened: Callable[[tuple[str, ...]], Corpus |
         raise DataError(given, expected=f"at least {LEAST} characters to learn from", advice="give more text")
     if config.validation:
         train, validation = corpus, _corpus(config.validation)
-    elif config.held_out > 0:
-        train, validation = corpus.split(config.held_out)
+    elif config.validation_share > 0:
+        train, validation = corpus.split(config.validation_share)
     else:
-        raise ConfigError("data.held_out = 0", expected="more than 0, or other text with --validation")
+        raise ConfigError("data.validation_share = 0", expected="more than 0, or other text with --validation")
     test = _corpus(config.test) if config.test else None
     fingerprint = f"{corpus.fingerprint}/{validation.fingerprint}" if config.validation else corpus.fingerprint
     found = config.override(

@@ -15,8 +15,8 @@ from torch import nn
 from weft.analysis import health_sentences, softmax_health
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.files import read_lines, write_text
-from weft.tasks.held_out import HeldOut
 from weft.tasks.recording import Report
+from weft.tasks.validation_inputs import ValidationInputs
 
 HEALTH_FILE = "health.jsonl"
 
@@ -24,13 +24,13 @@ HEALTH_FILE = "health.jsonl"
 class SoftmaxHealthLog:
     """Looks at the model when it is asked to, tells `report`, and writes a line for each step into health.jsonl."""
 
-    def __init__(self, run: RunDirectory, held_out: Callable[[], HeldOut], report: Report) -> None:
+    def __init__(self, run: RunDirectory, validation_inputs: Callable[[], ValidationInputs], report: Report) -> None:
         self.path, self.report = run.path / HEALTH_FILE, report
-        self._held_out = held_out
-        self._inputs: HeldOut | None = None
+        self._validation_inputs = validation_inputs
+        self._inputs: ValidationInputs | None = None
 
     def __call__(self, model: nn.Module, step: int) -> None:
-        self._inputs = self._held_out() if self._inputs is None else self._inputs
+        self._inputs = self._validation_inputs() if self._inputs is None else self._inputs
         layers = softmax_health(self._inputs.looks(model))
         told = {"step": step, "sentences": health_sentences(layers), "layers": [rounded(x.to_dict()) for x in layers]}
         self._write(step, told)

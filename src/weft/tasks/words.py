@@ -142,7 +142,7 @@ def scores(metrics: Mapping[str, Any]) -> str:
     return ", ".join(words.format(metrics[name]) for name, words in SCORES.items() if name in metrics)
 
 
-def held_out_loss(best: float, unit: str, metrics: Mapping[str, Any]) -> str:
+def validation_sentence(best: float, unit: str, metrics: Mapping[str, Any]) -> str:
     """On the text that was held out, and on the test if there was one."""
     told = f"{best:.4f} {unit} on held-out text"
     return f"{told}, {loss(metrics['test_loss'])} on the test text" if metrics["measured_on"] == "test" else told

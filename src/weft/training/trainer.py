@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from weft.checkpoints import Checkpoint, RunDirectory, load_newest, remove_old, save_checkpoint
-from weft.data.order import mixed
+from weft.data.order import hash_numbers
 from weft.errors import ConfigError, DataError
 from weft.models.base import Model
 from weft.training.allocation import keep_freed_memory
@@ -302,4 +302,4 @@ class Trainer:
 
 def _seed(seed: int, step: int, rank: int) -> int:
     """A seed for the dropout of one step on one rank: nothing about randomness needs to be saved."""
-    return mixed(seed, step, rank) >> 1
+    return hash_numbers(seed, step, rank) >> 1

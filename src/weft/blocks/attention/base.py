@@ -55,7 +55,7 @@ class Mask:
     allow   (T, S) or (B or 1, H or 1, T, S) bool: any pattern
     bias    (T, S) or (B or 1, H or 1, T, S) float: added to the scaled scores; −∞ forbids
     bias_forbids  whether the bias holds any −∞; None: looked up, which costs a pass over the bias
-    unpadded  the row is several texts, and each sees itself alone; `allow` and `bias` then speak of
+    packed  the row is several texts, and each sees itself alone; `allow` and `bias` then speak of
             positions in a text, (longest, longest), and are cut to each one's length
     grid    the tokens are places of an image, for kinds that look around in two directions; forbids nothing
     """
@@ -65,13 +65,13 @@ class Mask:
     allow: Tensor | None = None
     bias: Tensor | None = None
     bias_forbids: bool | None = None
-    unpadded: PackedSequences | None = None
+    packed: PackedSequences | None = None
     grid: Grid | None = None
 
     def __repr__(self) -> str:
         parts = {"keep": self.keep, "allow": self.allow, "bias": self.bias}
         shown = [f"{name}={tuple(t.shape)}" for name, t in parts.items() if t is not None]
-        shown += [] if self.unpadded is None else [repr(self.unpadded)]
+        shown += [] if self.packed is None else [repr(self.packed)]
         shown += [] if self.grid is None else [repr(self.grid)]
         return f"Mask({', '.join(['causal'] * self.causal + shown)})"
 
@@ -90,10 +90,8 @@ class Mask:
                 raise ShapeError(f"Mask bias has type {part.dtype}", expected="floating point, added to the scores")
             if name != "bias" and part.dtype != torch.bool:
                 raise ShapeError(f"Mask {name} has type {part.dtype}", expected="bool, True where looking is allowed")
-        if self.unpadded is not None and self.keep is not None:
-            raise ShapeError(
-                "Mask with keep and unpadded", expected="one of them: where nothing is padded, all is kept"
-            )
+        if self.packed is not None and self.keep is not None:
+            raise ShapeError("Mask with keep and packed", expected="one of them: where nothing is padded, all is kept")
         if self.bias is not None and self.bias_forbids is None:
             object.__setattr__(self, "bias_forbids", bool((self.bias == -torch.inf).any()))
 
@@ -107,18 +105,18 @@ class Mask:
 
     @property
     def _only_causal(self) -> bool:
-        return self.keep is None and self.allow is None and self.bias is None and self.unpadded is None
+        return self.keep is None and self.allow is None and self.bias is None and self.packed is None
 
     def check(self, batch: int, heads: int, asking: int, answering: int, *, ignore_keep: bool = False) -> None:
         """Raise `ShapeError` unless every part fits scores of shape (batch, heads, asking, answering)."""
         if not ignore_keep and self.keep is not None and tuple(self.keep.shape) != (batch, answering):
             raise ShapeError(f"Mask keep has shape {tuple(self.keep.shape)}", expected=f"{(batch, answering)} (B, S)")
         scores = (batch, heads, asking, answering)
-        if self.unpadded is not None:
-            if (batch, asking, answering) != (1, self.unpadded.total, self.unpadded.total):
+        if self.packed is not None:
+            if (batch, asking, answering) != (1, self.packed.total, self.packed.total):
                 given = f"{batch} rows of {answering} tokens"
-                raise ShapeError(given, expected=f"one of {self.unpadded.total}, as in {self.unpadded}")
-            scores = (batch, heads, self.unpadded.longest, self.unpadded.longest)
+                raise ShapeError(given, expected=f"one of {self.packed.total}, as in {self.packed}")
+            scores = (batch, heads, self.packed.longest, self.packed.longest)
         for name, part in (("allow", self.allow), ("bias", self.bias)):
             if part is None:
                 continue
@@ -149,15 +147,15 @@ class Mask:
 
     def check_one_text(self) -> None:
         """Raise `UnsupportedError` for several texts in a row: whoever calls a core has to cut them apart."""
-        if self.unpadded is not None:
-            raise UnsupportedError(f"{self.unpadded} for a kind that cannot cut them", expected="one text in each row")
+        if self.packed is not None:
+            raise UnsupportedError(f"{self.packed} for a kind that cannot cut them", expected="one text in each row")
 
     def in_text(self, length: int) -> Mask:
-        """What holds inside each text of this length, if the row is unpadded."""
+        """What holds inside each text of this length, if the row is packed."""
         cut = (slice(length), slice(length))
         allow = None if self.allow is None else self.allow[..., *cut]
         bias = None if self.bias is None else self.bias[..., *cut]
-        return replace(self, allow=allow, bias=bias, unpadded=None)
+        return replace(self, allow=allow, bias=bias, packed=None)
 
 
 EVERYTHING = Mask()

@@ -104,7 +104,7 @@ class ChannelAttention(AttentionCore):
         if query.shape[2] != key.shape[2]:
             raise self._without(f"{query.shape[2]} queries for {key.shape[2]} keys")
         parts = {"causal": mask.causal, "allow": mask.allow is not None, "bias": mask.bias is not None}
-        for name, given in (parts | {"unpadded": mask.unpadded is not None}).items():
+        for name, given in (parts | {"packed": mask.packed is not None}).items():
             if given:
                 raise self._without(f"Mask {name}")
 

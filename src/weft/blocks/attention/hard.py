@@ -55,14 +55,14 @@ class HardAttention(AttentionCore):
         if self.learning == "argmax" or not torch.is_grad_enabled():
             return chosen
         soft = softargmax(scores, beta, allowed).to(value.dtype)
-        return chosen + (soft - soft.detach()) @ value  # adds exactly 0 forward, the softmax's slope backward
+        return chosen + (soft - soft.detach()) @ value  # adds exactly 0 forward, the softmax's gradient backward
 
     def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
         rows, heads, asking, width = query.shape
         if self.teaches_queries:
             yield work_of_pairs(rows, heads, asking, key.shape[2], (width, value.shape[3]))
         else:
-            yield Work(2.0 * query.numel() * key.shape[2], 0.0)  # a choice has no slope
+            yield Work(2.0 * query.numel() * key.shape[2], 0.0)  # a choice has no gradient
 
     @property
     def teaches_queries(self) -> bool:

@@ -96,8 +96,8 @@ class Attention(nn.Module):
         if cache is not None:
             return self._join(self.core.recall(query, key, value, mask, cache))
         mask.check(x.shape[0], self.heads, query.shape[2], key.shape[2])
-        if mask.unpadded is not None:
-            return self._join(self._text_by_text(query, key, value, mask, mask.unpadded))
+        if mask.packed is not None:
+            return self._join(self._text_by_text(query, key, value, mask, mask.packed))
         return self._join(self.core(query, key, value, mask))
 
     def operations(self, x: Tensor, memory: Tensor | None = None, **_: object) -> Iterator[Work]:
@@ -134,14 +134,14 @@ class Attention(nn.Module):
 
     @staticmethod
     def _positions(x: Tensor, mask: Mask, cache: Cache | None) -> Tensor:
-        if mask.unpadded is not None:
-            return mask.unpadded.positions(x.device)
+        if mask.packed is not None:
+            return mask.packed.positions(x.device)
         return positions(x.shape[1], x.device, keep=mask.keep, cache=cache)
 
-    def _text_by_text(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, unpadded: PackedSequences) -> Tensor:
+    def _text_by_text(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, packed: PackedSequences) -> Tensor:
         """A core for each run of texts of equal length, which are the batch there."""
         found = []
-        for start, count, length in unpadded.runs():
+        for start, count, length in packed.runs():
             parts = (t[0, :, start : start + count * length] for t in (query, key, value))
             texts = (t.view(t.shape[0], count, length, t.shape[2]).transpose(0, 1) for t in parts)
             found.append(self.core(*texts, mask.in_text(length)).transpose(1, 2).flatten(0, 1))
@@ -165,8 +165,8 @@ class Attention(nn.Module):
         for name, tensor in (("x", x), ("memory", memory)):
             if tensor is not None and (tensor.dim() != 3 or tensor.shape[-1] != self.width):
                 raise ShapeError(f"{name} has shape {tuple(tensor.shape)}", expected=f"(B, T, {self.width})")
-        if mask.unpadded is not None and (memory is not None or cache is not None):
-            given = f"{mask.unpadded} with a {'cache' if memory is None else 'memory'}"
+        if mask.packed is not None and (memory is not None or cache is not None):
+            given = f"{mask.packed} with a {'cache' if memory is None else 'memory'}"
             raise UnsupportedError(given, expected="texts that are read once, each by itself")
         if memory is not None:
             self._check_reads_memory()

@@ -117,9 +117,9 @@ class TileInputs(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a tile's queries in the end: the slope of the loss, what they received, and their sums."""
+    """What became of a tile's queries in the end: the gradient of the loss, what they received, and their sums."""
 
-    slope: Tensor
+    gradient: Tensor
     found: Tensor
     total: Tensor
 
@@ -141,23 +141,23 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, slope: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, found, total = ctx.saved_tensors  # type: ignore[attr-defined]
         tiling: Tiling = ctx.tiling  # type: ignore[attr-defined]
-        slopes = [torch.zeros_like(t, dtype=total.dtype) for t in (query, key, value)]
+        gradients = [torch.zeros_like(t, dtype=total.dtype) for t in (query, key, value)]
         with unrounded(query.device):
             for number, tile in enumerate(tiling.tiles):
                 part = TileInputs(query[:, :, tile.query], key[:, :, tile.key], value[:, :, tile.key])
-                result = Result(*(t[:, :, tile.query] for t in (slope.to(found.dtype), found, total)))
+                result = Result(*(t[:, :, tile.query] for t in (gradient.to(found.dtype), found, total)))
                 fused = tiling.is_fused(tile, part)
                 back = (
                     _fused_back(tiling, tile, part, result)
                     if fused
                     else _plain_back(tiling, tile, number, part, result)
                 )
-                for whole, places, share in zip(slopes, (tile.query, tile.key, tile.key), back, strict=True):
+                for whole, places, share in zip(gradients, (tile.query, tile.key, tile.key), back, strict=True):
                     whole[:, :, places] += share
-        return *(whole.to(t.dtype) for whole, t in zip(slopes, (query, key, value), strict=True)), None
+        return *(whole.to(t.dtype) for whole, t in zip(gradients, (query, key, value), strict=True)), None
 
 
 def _over_tiles(query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> tuple[Tensor, Tensor]:
@@ -183,7 +183,7 @@ def _over_tiles(query: Tensor, key: Tensor, value: Tensor, tiling: Tiling) -> tu
 
 
 # -- one tile ---------------------------------------------------------------------------------
-# What its queries receive, and the logarithm of their sums; then slopes, from the results and sums of all tiles
+# What its queries receive, and the logarithm of their sums; then gradients, from the results and sums of all tiles
 # together, so that a tile's are those of the whole. Both ways compute the same.
 
 
@@ -199,11 +199,11 @@ def _plain(tiling: Tiling, tile: Tile, number: int, part: TileInputs) -> tuple[T
 def _plain_back(
     tiling: Tiling, tile: Tile, number: int, part: TileInputs, result: Result
 ) -> tuple[Tensor, Tensor, Tensor]:
-    slope = result.slope
+    gradient = result.gradient
     weights = tiling.scores(tile, part.query, part.key).sub_(result.total[..., None]).exp_()
-    to_value = tiling.dropped(weights, number).mT.to(slope.dtype) @ slope
-    to_scores = tiling.dropped((slope @ part.value.mT).to(weights.dtype), number)
-    to_scores.sub_((slope * result.found).sum(-1, keepdim=True)).mul_(weights).mul_(tiling.beta)
+    to_value = tiling.dropped(weights, number).mT.to(gradient.dtype) @ gradient
+    to_scores = tiling.dropped((gradient @ part.value.mT).to(weights.dtype), number)
+    to_scores.sub_((gradient * result.found).sum(-1, keepdim=True)).mul_(weights).mul_(tiling.beta)
     to_scores = to_scores.to(part.query.dtype)
     return to_scores @ part.key, to_scores.mT @ part.query, to_value
 
@@ -216,7 +216,7 @@ def _fused(tiling: Tiling, tile: Tile, part: TileInputs) -> tuple[Tensor, Tensor
 
 def _fused_back(tiling: Tiling, tile: Tile, part: TileInputs, result: Result) -> tuple[Tensor, Tensor, Tensor]:
     assert FUSED_BACK is not None
-    slope, found, total = result
+    gradient, found, total = result
     added = tile.added(part.query)
-    back = FUSED_BACK(slope, *part, found, total, 0.0, False, attn_mask=added, scale=tiling.beta)
+    back = FUSED_BACK(gradient, *part, found, total, 0.0, False, attn_mask=added, scale=tiling.beta)
     return back[0], back[1], back[2]

@@ -79,7 +79,8 @@ def _against_head(config: BERTConfig) -> Iterator[str]:
 HEAD = Together(
     ("architectures", *CLASS_SETTINGS, "classifier_dropout"),
     tuple(
-        f"head.{name}" for name in ("kind", "tied", "questions", "answers", "classes", "labels", "several", "dropout")
+        f"head.{name}"
+        for name in ("kind", "tied", "questions", "answers", "classes", "labels", "multilabel", "dropout")
     ),
     _read_head,
     _write_head,

@@ -44,7 +44,7 @@ from weft.models.attention_fits import check_attention
 from weft.models.base import LayerStack, Maker, Model, ModelConfig, stack_of
 from weft.models.capabilities import Capability, ClassifiesText, EncodesText, FillsMasks, Ids, TagsTokens
 from weft.models.classes import Classes
-from weft.models.encoding import TextRow
+from weft.models.encoding import PackedTexts
 from weft.models.example_step import example_cross_entropy, example_row
 from weft.models.sizing import LAPTOP_SIZES, SizePreset, Sizing
 
@@ -354,13 +354,13 @@ class BERT(Model):
             logits = self.masked_logits(states[0][make((hidden,), batch * length)])
             losses.append(example_cross_entropy(logits, make))
         for question in self.pairs or ():
-            losses.append(example_cross_entropy(self.pair_logits(states, question, unpadded=row.unpadded), make))
+            losses.append(example_cross_entropy(self.pair_logits(states, question, packed=row.packed), make))
         if self.labels is not None:
             losses.append(example_cross_entropy(self.token_logits(states[0]), make))
         if self.classes is not None:
-            losses.append(example_cross_entropy(self.class_logits(states, unpadded=row.unpadded), make))
+            losses.append(example_cross_entropy(self.class_logits(states, packed=row.packed), make))
         if not losses:
-            return (self.pooled(states, unpadded=row.unpadded) if head.pooled else states).sum()
+            return (self.pooled(states, packed=row.packed) if head.pooled else states).sum()
         return sum(losses[1:], losses[0])
 
     @property
@@ -374,20 +374,20 @@ class BERT(Model):
         segments: Int[Tensor, "B T"] | None = None,
         keep: Bool[Tensor, "B T"] | None = None,
         *,
-        unpadded: PackedSequences | None = None,
+        packed: PackedSequences | None = None,
     ) -> Float[Tensor, "*lead C"]:
         """Logits of its head: (B, T, V) of hidden tokens, (B, T, labels), (N, classes), or (N, answers) to its first
         question about pairs. A trunk (head "none" or "pooled") gives the states (B, T, D). Of several heads, the masked
         one answers."""
-        hidden = self.hidden(tokens, segments, keep, unpadded=unpadded)
+        hidden = self.hidden(tokens, segments, keep, packed=packed)
         if self.masked is not None:
             return self.masked_logits(hidden)
         if self.labels is not None:
             return self.token_logits(hidden)
         if self.classes is not None:
-            return self.class_logits(hidden, keep, unpadded=unpadded)
+            return self.class_logits(hidden, keep, packed=packed)
         if self.pairs is not None:
-            return self.pair_logits(hidden, next(iter(self.pairs)), keep, unpadded=unpadded)
+            return self.pair_logits(hidden, next(iter(self.pairs)), keep, packed=packed)
         return hidden
 
     def hidden(
@@ -396,31 +396,31 @@ class BERT(Model):
         segments: Int[Tensor, "B T"] | None = None,
         keep: Bool[Tensor, "B T"] | None = None,
         *,
-        unpadded: PackedSequences | None = None,
+        packed: PackedSequences | None = None,
     ) -> Float[Tensor, "B T D"]:
         """The state of each token. `segments` says to which text of the row a token belongs (None: the first).
 
-        `keep` marks padding; what stands there means nothing in the result. With `unpadded`, the one row is
+        `keep` marks padding; what stands there means nothing in the result. With `packed`, the one row is
         several texts, and each is read by itself.
         """
         if tokens.dim() != 2:
             raise ShapeError(f"tokens have shape {tuple(tokens.shape)}", expected="(B, T)")
         if segments is not None and segments.shape != tokens.shape:
             raise ShapeError(f"segments have shape {tuple(segments.shape)}", expected=f"{tuple(tokens.shape)}")
-        if unpadded is None:
+        if packed is None:
             where = places = positions(tokens.shape[1], tokens.device, keep=keep)
         else:
-            where, places = unpadded.positions(tokens.device), torch.arange(unpadded.longest, device=tokens.device)
+            where, places = packed.positions(tokens.device), torch.arange(packed.longest, device=tokens.device)
         told = self.segments.weight[0] if segments is None else self.segments(segments)
         x = self.position.at_input(self.tokens(tokens) + told, where)
         x = self.dropout(self.embedding_norm(x))
-        mask = Mask(keep=keep, bias=self.position.at_scores(places, places), unpadded=unpadded)
+        mask = Mask(keep=keep, bias=self.position.at_scores(places, places), packed=packed)
         return self.norm(self.layers(x, mask=mask))
 
     def text_states(self, texts: Sequence[Ids]) -> list[Tensor]:
         """(its length, D) for each text, read as one row."""
-        row = TextRow.of(texts).to(self.tokens.weight.device)
-        return row.unpadded.split(row.states(self))
+        row = PackedTexts.of(texts).to(self.tokens.weight.device)
+        return row.packed.split(row.states(self))
 
     # -- heads --------------------------------------------------------------------------------
 
@@ -435,20 +435,20 @@ class BERT(Model):
         hidden: Float[Tensor, "B T D"],
         keep: Bool[Tensor, "B T"] | None = None,
         *,
-        unpadded: PackedSequences | None = None,
+        packed: PackedSequences | None = None,
     ) -> Float[Tensor, "N D"]:
         """One vector for each text: the mean of its states, or tanh of a map of its first real token's."""
         if not self.config.head.pooled:
             raise self._without("whole texts", "pooled, pairs, pretraining or classes")
         if self.pooler is None:
-            if unpadded is not None:
-                return unpadded.means(hidden)
+            if packed is not None:
+                return packed.means(hidden)
             if keep is None:
                 return hidden.mean(1)
             return hidden.masked_fill(~keep[..., None], 0).sum(1) / keep.sum(1, keepdim=True).clamp(min=1)
         first = hidden[:, 0]
-        if unpadded is not None:
-            first = hidden[0, unpadded.starts(hidden.device)]
+        if packed is not None:
+            first = hidden[0, packed.starts(hidden.device)]
         elif keep is not None:
             first = hidden[torch.arange(len(hidden), device=hidden.device), keep.int().argmax(1)]
         return self.pooler(first).tanh()
@@ -459,29 +459,29 @@ class BERT(Model):
         question: str = "next-sentence",
         keep: Bool[Tensor, "B T"] | None = None,
         *,
-        unpadded: PackedSequences | None = None,
+        packed: PackedSequences | None = None,
     ) -> Float[Tensor, "N A"]:
         """A logit for each answer to a question about two texts; "next-sentence": yes (0) and no (1)."""
         if self.pairs is None:
             raise self._without("pairs", "pairs or pretraining")
         if question not in self.pairs:
             raise UnsupportedError(f"this BERT has no question {question!r}", advice=did_you_mean(question, self.pairs))
-        return self.pairs[question](self.pooled(hidden, keep, unpadded=unpadded))
+        return self.pairs[question](self.pooled(hidden, keep, packed=packed))
 
     def class_logits(
         self,
         hidden: Float[Tensor, "B T D"],
         keep: Bool[Tensor, "B T"] | None = None,
         *,
-        unpadded: PackedSequences | None = None,
+        packed: PackedSequences | None = None,
     ) -> Float[Tensor, "N C"]:
         """A logit for each class of each text, or the one number of a regression."""
         if self.classes is None:
             raise self._without("classes", "classes")
-        return self.classes(self.pooled(hidden, keep, unpadded=unpadded))
+        return self.classes(self.pooled(hidden, keep, packed=packed))
 
-    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
-        return self.class_logits(row.states(self), unpadded=row.unpadded)
+    def text_logits(self, row: PackedTexts) -> Float[Tensor, "N C"]:
+        return self.class_logits(row.states(self), packed=row.packed)
 
     def token_logits(self, hidden: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead C"]:
         """A logit for each label, for any states: all of a text, or those of the first subwords alone."""

@@ -187,12 +187,12 @@ class NGram(Model):
         """One memory of what was read."""
         return [LastTokens()]
 
-    def count(self, tokens: Ids, held_out: Ids, told: Callable[[int], None]) -> dict[str, Any]:
+    def count(self, tokens: Ids, validation: Ids, told: Callable[[int], None]) -> dict[str, Any]:
         """Count n-grams of 1 to n tokens (`told` hears of each length), smooth them by what was held out, and take the
         tables over; what was found: the loss of the text itself, the number of n-grams, the smoothing."""
         config = self.config
         levels = list(counted(np.asarray(tokens), config.order, config.vocab_size, config.end, told))
-        smoothing = config.smoothing.fitted(levels, np.asarray(held_out[:ENOUGH]), config.end)
+        smoothing = config.smoothing.fitted(levels, np.asarray(validation[:ENOUGH]), config.end)
         tables = smoothing.tables(levels, config.end)
         self.levels = config.with_tables(tables).levels
         return {

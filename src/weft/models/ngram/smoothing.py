@@ -33,7 +33,7 @@ class SmoothingConfig(Choice):
     chained: ClassVar[bool] = True  # an unseen history is replaced by a shorter one
     counts: ClassVar[bool] = True  # else it comes with probabilities that others made of their counts
 
-    def fitted(self, counted: Sequence[Counted], held_out: Ints, end: int | None) -> SmoothingConfig:
+    def fitted(self, counted: Sequence[Counted], validation: Ints, end: int | None) -> SmoothingConfig:
         """The same with its open numbers chosen on held-out tokens."""
         return self
 
@@ -102,12 +102,12 @@ class AddKConfig(SmoothingConfig, kind="add-k", aliases=("laplace", "lidstone"))
         totals: Floats = level.sums(counts).astype(np.float64)
         return counts / (totals + extra)[level.parents], extra / (totals + extra)
 
-    def fitted(self, counted: Sequence[Counted], held_out: Ints, end: int | None) -> SmoothingConfig:
-        if self.k is not None or len(held_out) < 2:
+    def fitted(self, counted: Sequence[Counted], validation: Ints, end: int | None) -> SmoothingConfig:
+        if self.k is not None or len(validation) < 2:
             return self
         size = len(counted[0].tokens)
-        seen, after = np.zeros(len(held_out)), np.zeros(len(held_out))
-        for reaches, histories, places, level in _matches(counted, held_out, end):
+        seen, after = np.zeros(len(validation)), np.zeros(len(validation))
+        for reaches, histories, places, level in _matches(counted, validation, end):
             seen[reaches] = np.where(places >= 0, level.counts[places], 0)[reaches]
             after[reaches] = np.where(histories >= 0, level.sums(level.counts)[histories], 0)[reaches]
         losses = [-np.log((seen[1:] + k) / (after[1:] + k * size)).sum() for k in TRIED]
@@ -136,21 +136,21 @@ class JelinekMercerConfig(SmoothingConfig, kind="jelinek-mercer", aliases=("inte
         totals = level.sums(counts)
         return weight * _divided(counts, totals[level.parents]), np.full(len(totals), 1 - weight)
 
-    def fitted(self, counted: Sequence[Counted], held_out: Ints, end: int | None) -> SmoothingConfig:
-        if self.weights or len(held_out) < 2:
+    def fitted(self, counted: Sequence[Counted], validation: Ints, end: int | None) -> SmoothingConfig:
+        if self.weights or len(validation) < 2:
             return self
         size, said, known = len(counted[0].tokens), [], []
-        for reaches, histories, places, level in _matches(counted, held_out, end):
+        for reaches, histories, places, level in _matches(counted, validation, end):
             after = np.where(histories >= 0, level.sums(level.counts)[histories], 0)
             said.append(_divided(np.where(places >= 0, level.counts[places], 0), after)[1:])
             known.append(((after > 0) & reaches)[1:])
         weights = np.full(len(counted), 0.5)
         for _ in range(ROUNDS):
             earlier = weights.copy()
-            mixed = [np.full(len(held_out) - 1, 1 / size)]
+            mixed = [np.full(len(validation) - 1, 1 / size)]
             for weight, own, here in zip(weights, said, known, strict=True):
                 mixed.append(np.where(here, weight * own + (1 - weight) * mixed[-1], mixed[-1]))
-            asked = np.ones(len(held_out) - 1)  # how much of each token's probability comes from this length or below
+            asked = np.ones(len(validation) - 1)  # how much of each token's probability comes from this length or below
             for n in reversed(range(len(counted))):
                 taken = np.where(known[n], asked * weights[n] * said[n] / mixed[n + 1], 0.0)
                 weights[n] = taken.sum() / max(asked[known[n]].sum(), 1e-300)
@@ -212,11 +212,11 @@ def discounts(counts: Whole) -> tuple[float, float, float]:
 
 
 def _matches(
-    counted: Sequence[Counted], held_out: Ints, end: int | None
+    counted: Sequence[Counted], validation: Ints, end: int | None
 ) -> Iterator[tuple[NDArray[np.bool_], Whole, Whole, Counted]]:
     """For each level: which tokens look back so far, where their histories and their n-grams stand, and the counts."""
     tables = NGramTables([Level(one.tokens, one.starts, np.empty(0), np.empty(0)) for one in counted], end)
-    reach = tables.reach(held_out)
-    walk = tables.walk(held_out, reach, len(counted))
+    reach = tables.reach(validation)
+    walk = tables.walk(validation, reach, len(counted))
     for length, ((histories, places), level) in enumerate(zip(walk, counted, strict=True), 1):
         yield reach >= length - 1, histories, places, level

@@ -19,7 +19,7 @@ GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111
 ALL = (1 << 64) - 1
 
 
-def mixed(base: int, number: int) -> int:
+def hash_pair(base: int, number: int) -> int:
     """The draw with this number: 64 bits that look like chance."""
     z = (base + (number + 1) * GOLDEN) & ALL
     z = ((z ^ (z >> 30)) * FIRST) & ALL
@@ -27,7 +27,7 @@ def mixed(base: int, number: int) -> int:
     return z ^ (z >> 31)
 
 
-def many_mixed(base: int, numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
+def hash_many(base: int, numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
     """The same for many numbers at once."""
     z = np.uint64(base) + (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(GOLDEN)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(FIRST)
@@ -52,7 +52,7 @@ class Chances:
     """By how often each word occurs: whether it is passed over, and how often it is drawn as a negative."""
 
     def __init__(self, counts: NDArray[np.int64], config: Any, seed: int) -> None:
-        self.config, self.seed = config, mixed(seed, 0)
+        self.config, self.seed = config, hash_pair(seed, 0)
         share = counts / max(1, counts.sum())
         kept = np.ones(len(counts))
         if config.sample:
@@ -63,17 +63,17 @@ class Chances:
 
     def base(self, block: int) -> int:
         """Where the draws of a block begin."""
-        return mixed(self.seed, block)
+        return hash_pair(self.seed, block)
 
     def examples(self, words: Words, base: int) -> Word2VecExamples:
         """All examples of a block; `words` are ids, with `BORDER` between documents."""
         window, negative, count = self.config.window, self.config.negative, len(words)
         is_word = words != BORDER
-        stays = is_word & ((many_mixed(base, np.arange(count)) >> np.uint64(32)) <= self.kept[words])
+        stays = is_word & ((hash_many(base, np.arange(count)) >> np.uint64(32)) <= self.kept[words])
         document = np.cumsum(~is_word)[stays]
         kept = words[stays].astype(np.int64)
         places = np.arange(len(kept))
-        reach = window - scaled(many_mixed(base, count + places), window)
+        reach = window - scaled(hash_many(base, count + places), window)
         offsets = np.delete(np.arange(-window, window + 1), window)
         others = places[:, None] + offsets
         inside = (others >= 0) & (others < len(kept)) & (np.abs(offsets) <= reach[:, None])
@@ -88,7 +88,7 @@ class Chances:
             first = center * negative
             context_keep = inside[center]
             context = np.where(context_keep, kept[others[center]], 0)
-        drawn = self.drawn(many_mixed(base, 2 * count + first[:, None] + np.arange(negative)))
+        drawn = self.drawn(hash_many(base, 2 * count + first[:, None] + np.arange(negative)))
         right = kept[center][:, None]
         return Word2VecExamples(
             context,

@@ -82,7 +82,7 @@ def _draw(base, first, negative, table, center, words):  # type: ignore[no-untyp
 
 
 @njit(**OPTIONS)
-def _learn(hidden, error, output, words, count, rate, slopes):  # type: ignore[no-untyped-def]
+def _learn(hidden, error, output, words, count, rate, gradients):  # type: ignore[no-untyped-def]
     """One example: all scores first, then the steps of the guessed words. `error` is the step of what they were
     guessed from. Gives the two parts of the loss: a sum and a product."""
     width = len(error)
@@ -91,29 +91,29 @@ def _learn(hidden, error, output, words, count, rate, slopes):  # type: ignore[n
         score = ZERO
         for k in range(width):
             score += hidden[k] * output[row, k]
-        slopes[t] = score
+        gradients[t] = score
     total, product = ZERO, 1.0
     for t in range(count):
-        score = slopes[t]
+        score = gradients[t]
         small = np.exp(-abs(score))
         chance = UNIT / (UNIT + small)  # σ(|s|)
         product *= 1.0 + small
         if t == 0:
             total += max(-score, ZERO)
-            slopes[t] = rate * (small * chance if score >= ZERO else chance)
+            gradients[t] = rate * (small * chance if score >= ZERO else chance)
         else:
             total += max(score, ZERO)
-            slopes[t] = -rate * (chance if score >= ZERO else small * chance)
+            gradients[t] = -rate * (chance if score >= ZERO else small * chance)
     for k in range(width):
         error[k] = ZERO
     for t in range(count):
-        row, slope = words[t], slopes[t]
+        row, gradient = words[t], gradients[t]
         for k in range(width):
-            error[k] += slope * output[row, k]
+            error[k] += gradient * output[row, k]
     for t in range(count):  # apart from the above: a word may have been drawn twice
-        row, slope = words[t], slopes[t]
+        row, gradient = words[t], gradients[t]
         for k in range(width):
-            output[row, k] += slope * hidden[k]
+            output[row, k] += gradient * hidden[k]
     return total, product
 
 
@@ -123,7 +123,7 @@ def cbow(words, input, output, kept, table, window, negative, rate, base):  # ty
     size, width = len(words), input.shape[1]
     stays, left, right = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     hidden, error = np.empty(width, np.float32), np.empty(width, np.float32)
-    slopes, guessed = np.empty(negative + 1, np.float32), np.empty(negative + 1, np.int64)
+    gradients, guessed = np.empty(negative + 1, np.float32), np.empty(negative + 1, np.int64)
     loss, product, examples = 0.0, 1.0, 0
     for p in range(_stay(words, kept, base, stays, left, right)):
         reach = window - _scaled(_mixed(base, np.uint64(size + p)), window)
@@ -141,7 +141,7 @@ def cbow(words, input, output, kept, table, window, negative, rate, base):  # ty
         for k in range(width):
             hidden[k] *= share
         count = _draw(base, 2 * size + p * negative, negative, table, stays[p], guessed)
-        total, factor = _learn(hidden, error, output, guessed, count, rate, slopes)
+        total, factor = _learn(hidden, error, output, guessed, count, rate, gradients)
         for k in range(width):
             error[k] *= share
         for q in range(first, last + 1):
@@ -163,7 +163,7 @@ def skipgram(words, input, output, kept, table, window, negative, rate, base):  
     """The same; the place of a context word decides which draws are its own."""
     size, width = len(words), input.shape[1]
     stays, left, right = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
-    error, slopes = np.empty(width, np.float32), np.empty(negative + 1, np.float32)
+    error, gradients = np.empty(width, np.float32), np.empty(negative + 1, np.float32)
     guessed = np.empty(negative + 1, np.int64)
     loss, product, examples = 0.0, 1.0, 0
     for p in range(_stay(words, kept, base, stays, left, right)):
@@ -174,7 +174,7 @@ def skipgram(words, input, output, kept, table, window, negative, rate, base):  
             row = stays[q]
             place = 2 * size + (p * (2 * window + 1) + q - p + window) * negative
             count = _draw(base, place, negative, table, stays[p], guessed)
-            total, factor = _learn(input[row], error, output, guessed, count, rate, slopes)
+            total, factor = _learn(input[row], error, output, guessed, count, rate, gradients)
             for k in range(width):
                 input[row, k] += error[k]
             loss += total

@@ -91,9 +91,9 @@ class _Plain:
         signs = np.full_like(scores, -1.0)
         signs[0] = 1.0
         loss = np.logaddexp(0, -signs * scores)
-        slopes = rate * signs * -np.expm1(-loss)  # 1 − σ(±s)
-        np.add.at(self.output, words, slopes[:, None] * hidden)
-        return float(loss.sum(dtype=np.float64)), slopes @ rows
+        gradients = rate * signs * -np.expm1(-loss)  # 1 − σ(±s)
+        np.add.at(self.output, words, gradients[:, None] * hidden)
+        return float(loss.sum(dtype=np.float64)), gradients @ rows
 
     def _against_all(self, hidden: Floats, words: NDArray[np.int64], rate: float) -> tuple[float, Floats]:
         """The right word against all others."""
@@ -101,8 +101,8 @@ class _Plain:
         scores -= scores.max()
         shares = np.exp(scores)
         whole = shares.sum()
-        slopes = shares * (-rate / whole)
-        slopes[words[0]] += rate
-        step = slopes @ self.output
-        self.output += slopes[:, None] * hidden
+        gradients = shares * (-rate / whole)
+        gradients[words[0]] += rate
+        step = gradients @ self.output
+        self.output += gradients[:, None] * hidden
         return float(np.log(whole) - scores[words[0]]), step

@@ -13,7 +13,7 @@ from weft.analysis.capturing import AttentionMap
 from weft.analysis.maps import watched
 from weft.analysis.view import AttentionView, Side
 from weft.errors import DataError
-from weft.models import ClassifiesText, PairModel, TextRow
+from weft.models import ClassifiesText, PackedTexts, PairModel
 from weft.models.capabilities import FillsMasks
 from weft.models.classes import Classes
 from weft.models.sites import Rows, attentions
@@ -67,7 +67,7 @@ def reading_view(run: Run, text: str, pair: str | None) -> AttentionView:
         classifier.check([parts])
     ids, segments, whole = _marked(run, parts, most)
     _check_not_empty(text, whole - 2)
-    row = TextRow.of([ids], None if segments is None else [segments]).to(run.device)
+    row = PackedTexts.of([ids], None if segments is None else [segments]).to(run.device)
     facts = _count("tokens", whole, most)
     if classifier is not None:
         logits, seen = watched(model, lambda: cast(ClassifiesText, model).text_logits(row))

@@ -41,15 +41,15 @@ class Answer:
 
 def labels_of(head: Classes, separator: str = "") -> Labels:
     """The classes of a model by name; a stranger's may have numbers only."""
-    if head.classes == 1 and not head.several:
-        return Labels("number")
+    if head.classes == 1 and not head.multilabel:
+        return Labels("regression")
     names = head.labels or tuple(map(str, range(head.classes)))
-    return Labels("several" if head.several else "single", names, separator)
+    return Labels("multilabel" if head.multilabel else "single", names, separator)
 
 
 def answers_of(logits: NDArray[np.float64], labels: Labels) -> list[Answer]:
     """One for each row."""
-    if labels.kind == "number":
+    if labels.kind == "regression":
         return [Answer(float(value), None, {}) for value in logits[:, 0]]
     return [_answer(row, labels) for row in probabilities(logits, labels.kind)]
 
@@ -58,7 +58,7 @@ def _answer(row: NDArray[np.float64], labels: Labels) -> Answer:
     names = labels.classes
     order = np.argsort(-row, kind="stable")
     chances = {names[place]: float(row[place]) for place in order}
-    if labels.kind == "several":
+    if labels.kind == "multilabel":
         return Answer([name for name, chance in chances.items() if chance > 0.5], None, chances)
     best = names[order[0]]
     return Answer(best, chances[best], chances)
@@ -83,7 +83,9 @@ def as_used(model: nn.Module, run: Path, data: LabelStatistics) -> nn.Module:
     """
     last = list(model.classes.children())[-1]  # type: ignore[union-attr]
     assert isinstance(last, nn.Linear)
-    scale, shift = (data.deviation, data.mean) if data.kind == "number" else (1 / _temperature(run / CALIBRATION), 0.0)
+    scale, shift = (
+        (data.deviation, data.mean) if data.kind == "regression" else (1 / _temperature(run / CALIBRATION), 0.0)
+    )
     last.weight.data.mul_(scale)
     last.bias.data.mul_(scale).add_(shift)
     return model

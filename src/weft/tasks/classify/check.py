@@ -189,7 +189,7 @@ def _part(tables: Sequence[Table], examples: Examples, labels: Labels | None) ->
 
 def _numbers(labels: Labels | None, examples: Examples) -> dict[str, float] | None:
     """Quantiles of labels that are numbers; what is none of them is a problem already."""
-    if labels is None or labels.kind != "number" or not examples.labels:
+    if labels is None or labels.kind != "regression" or not examples.labels:
         return None
     try:
         return number_quantiles(labels.encode(examples.labels))
@@ -223,9 +223,9 @@ def _sentences(names: Mapping[str, str], facts: Facts, labels: Labels | None) ->
 def _label_kind(labels: Labels | None, column: str) -> str:
     if labels is None:
         return f"Labels: those in {column!r} cannot be learned."
-    if labels.kind == "number":
+    if labels.kind == "regression":
         return "Labels: numbers."
-    if labels.kind == "several":
+    if labels.kind == "multilabel":
         how = "as JSON lists" if labels.separator == "[" else f"separated by {labels.separator!r}"
         return f"Labels: {len(labels.classes)} classes, several for a text, {how}."
     return f"Labels: {len(labels.classes)} classes, one for each text."

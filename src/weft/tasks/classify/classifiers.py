@@ -18,7 +18,7 @@ from weft.tasks.run import Run
 class TextClassifier(EmbedsTexts):
     """A model that says what a text is, or a pair of texts."""
 
-    def told_model(self) -> str:
+    def describe_model(self) -> str:
         return f"{self.model_config.kind}, {_classes(self)}"
 
     def classify(self, texts: Input | Sequence[Input]) -> Answer | list[Answer]:
@@ -38,7 +38,7 @@ class TextClassifier(EmbedsTexts):
 class ImageClassifier(Run):
     """A model that says what an image shows."""
 
-    def told_model(self) -> str:
+    def describe_model(self) -> str:
         return f"{self.model_config.kind}, {_classes(self)}"
 
     def classify(self, images: Given | Sequence[Given]) -> Answer | list[Answer]:

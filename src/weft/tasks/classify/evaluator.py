@@ -25,10 +25,10 @@ from weft.objectives import (
     macro_f1,
     mean_squared_error,
     micro_f1,
+    multilabel_macro_f1,
+    multilabel_scores,
     negative_log_likelihood,
     pearson,
-    several_macro_f1,
-    several_scores,
     spearman,
 )
 from weft.objectives.classification import class_logits
@@ -64,7 +64,7 @@ def logits_of(model: nn.Module, texts: EncodedTexts, device: torch.device) -> ND
 def probabilities(logits: NDArray[np.float64], kind: str, temperature: float = 1.0) -> NDArray[np.float64]:
     """(N, classes): of one class in each row, or of each by itself."""
     scaled = logits / temperature
-    if kind == "several":
+    if kind == "multilabel":
         return 0.5 * (1 + np.tanh(scaled / 2))
     scaled = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     return scaled / scaled.sum(axis=1, keepdims=True)
@@ -99,7 +99,7 @@ class Evaluator:
 
     def fit_temperature(self, model: nn.Module, judged: EvaluationSplit) -> float:
         """What logits are divided by, fitted to examples that were not learned from; numbers have none."""
-        if self.labels.kind == "number":
+        if self.labels.kind == "regression":
             return 1.0
         return fit_temperature(self.read(model, judged.inputs, self.device), judged.values)
 
@@ -111,7 +111,7 @@ class Evaluator:
     def measure(self, model: nn.Module, judged: EvaluationSplit, *, whole: bool = False) -> dict[str, Any]:
         """`validation_loss` decides which weights are best; `whole` adds what is too long for a log."""
         logits = self.read(model, judged.inputs, self.device)
-        if self.labels.kind == "number":
+        if self.labels.kind == "regression":
             return dict(self._of_numbers(logits, judged.values))
         found = dict(self._of_classes(logits, judged.values))
         if whole:
@@ -130,10 +130,10 @@ class Evaluator:
         """The loss is that of the best temperature: how sure the model is will be corrected at the end anyway."""
         best = fit_temperature(logits, truth)
         yield "validation_loss", negative_log_likelihood(logits, truth, best)
-        if self.labels.kind == "several":
+        if self.labels.kind == "multilabel":
             told = (logits > 0).astype(np.float32)
             yield "micro_f1", micro_f1(truth, told)
-            yield "macro_f1", several_macro_f1(truth, told)
+            yield "macro_f1", multilabel_macro_f1(truth, told)
             yield "exact_match", exact_match(truth, told)
         else:
             told = logits.argmax(axis=1)
@@ -147,8 +147,8 @@ class Evaluator:
             "validation_loss": negative_log_likelihood(logits, truth, self.temperature),
             "calibration_error": expected_calibration_error(chances, truth),
         }
-        if kind == "several":
-            scores = several_scores(truth, (logits > 0).astype(np.float32))
+        if kind == "multilabel":
+            scores = multilabel_scores(truth, (logits > 0).astype(np.float32))
         else:
             confusion = confusion_matrix(truth, logits.argmax(axis=1), len(classes))
             scores = class_scores(confusion)

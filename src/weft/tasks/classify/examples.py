@@ -15,9 +15,9 @@ from weft.tasks.classify.classifier import Classifier
 from weft.tasks.classify.image_classifier import PixelClassifier
 from weft.tasks.classify.image_data import ImageData
 from weft.tasks.classify.tables import Tables
-from weft.tasks.data_facts import judged_part
+from weft.tasks.data_facts import evaluation_part
 from weft.tasks.examples import INSIDE, few_words
-from weft.tasks.held_out import some_of
+from weft.tasks.validation_inputs import some_of
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -32,7 +32,7 @@ SIDE, WHOLE = 64, 512  # pixels of an image at most, and of one that is to be lo
 def answers_shown(run: Run, data: Any) -> dict[str, Any]:
     """Texts with the answer and the truth; `measured_on` says whether they were held out or are of the test."""
     assert isinstance(data, Tables)
-    part, examples = judged_part(data)
+    part, examples = evaluation_part(data)
     places = some_of(len(examples), ASKED)
     inputs = examples.inputs()
     given = [inputs[n] if len(inputs[n]) > 1 else inputs[n][0] for n in places]
@@ -47,7 +47,7 @@ def answers_shown(run: Run, data: Any) -> dict[str, Any]:
 def images_shown(run: Run, data: Any) -> dict[str, Any]:
     """The same for images, each small enough for a page."""
     assert isinstance(data, ImageData)
-    part, images = judged_part(data)
+    part, images = evaluation_part(data)
     places = some_of(len(images), ASKED)
     rows = _judged(
         PixelClassifier(run).answers([np.asarray(images.pixels[n]) for n in places]),
@@ -67,7 +67,7 @@ def _judged(answers: Sequence[Answer], truth: Sequence[str], labels: Labels) -> 
     """What was answered, how sure, what is true; of a number, there is no right and wrong."""
     rows = []
     for place, (answer, cell) in enumerate(zip(answers, truth, strict=True)):
-        right: Any = float(cell) if labels.kind == "number" else labels.names(cell)
+        right: Any = float(cell) if labels.kind == "regression" else labels.names(cell)
         told = answer.label if isinstance(answer.label, list | float) else [answer.label]
         row: dict[str, Any] = {"place": place, "answer": told, "truth": right, "probability": answer.probability}
         if isinstance(told, list):

@@ -22,7 +22,7 @@ from weft.tasks.data_facts import parts_of
 from weft.tasks.findings import Facts, Findings, as_sentence, balance_rows, count_rows, leakage_rows, named_parts
 
 FEW = 20  # images of a class
-KINDS = {"single": "one for each image", "several": "any number for an image"}
+KINDS = {"single": "one for each image", "multilabel": "any number for an image"}
 
 
 def check_images(asked: CheckRequest) -> Findings:
@@ -77,7 +77,7 @@ def _sentences(names: dict[str, str], facts: Facts, classes: int) -> Iterator[st
     yield from named_parts(names)
     yield as_sentence(facts["reason"])
     kind = facts["kind"]
-    yield "Labels: numbers." if kind == "number" else f"Labels: {classes} classes, {KINDS[kind]}."
+    yield "Labels: numbers." if kind == "regression" else f"Labels: {classes} classes, {KINDS[kind]}."
     colours = "grey" if facts["channels"] == 1 else "coloured"
     yield f"Looked at as {facts['size']} × {facts['size']} pixels, {colours}."
     if kind == "single":

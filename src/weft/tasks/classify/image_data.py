@@ -54,7 +54,7 @@ class ImageDataConfig(FilesConfig):
 
     text: str | None = None
     label: str | None = None
-    kind: Literal["single", "several", "number"] | None = None
+    kind: Literal["single", "multilabel", "regression"] | None = None
     size: Size | None = None
     channels: Literal[1, 3] | None = None
     crop: Share | None = 1.0
@@ -140,9 +140,9 @@ def read_data(config: ImageDataConfig, progress: Progress = lambda *_: None) -> 
     values = data.values(source.train)
     train, validation = source.train, source.validation
     if validation is None:
-        if not config.held_out > 0:
-            raise ConfigError("data.held_out = 0", expected="more than 0, or other images with --validation")
-        learn, judge = stratified_split(values, config.held_out, seed=0, groups=source.train.keys())
+        if not config.validation_share > 0:
+            raise ConfigError("data.validation_share = 0", expected="more than 0, or other images with --validation")
+        learn, judge = stratified_split(values, config.validation_share, seed=0, groups=source.train.keys())
         train, validation, values = source.train.part(learn), source.train.part(judge), values[learn]
     for part in (validation, *([source.test] if source.test is not None else [])):
         data.values(part)
@@ -159,7 +159,7 @@ def read_data(config: ImageDataConfig, progress: Progress = lambda *_: None) -> 
         "pixel_mean": mean,
         "pixel_deviation": deviation,
     }
-    if labels.kind == "number":
+    if labels.kind == "regression":
         found |= {"mean": float(np.mean(values)), "deviation": float(np.std(values)) or 1.0}  # type: ignore[arg-type]
     notes = (*source.notes, *labels.warnings)
     return ImageData(config.override(found), labels, train, validation, source.test, source.why, notes)

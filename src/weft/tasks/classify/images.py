@@ -39,7 +39,6 @@ from weft.tasks.classify.image_form import FORM
 from weft.tasks.classify.words import ImageWords
 from weft.tasks.environment import memory_in_use
 from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
-from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.recording import Report
 from weft.tasks.request import Request
 from weft.tasks.run import Run
@@ -47,6 +46,7 @@ from weft.tasks.settings import RunConfig
 from weft.tasks.sources import are_images
 from weft.tasks.start import Start
 from weft.tasks.task import Task
+from weft.tasks.validation_inputs import ValidationInputs, some_of
 from weft.training import AdamWConfig, Ranks
 from weft.training.freezing import freeze
 from weft.training.step_cost import learning_of
@@ -198,18 +198,18 @@ class LabelledImages(Experiment):
     def _as_wanted(self, values: np.ndarray) -> np.ndarray:
         """Numbers by their deviation from the mean."""
         data = self.config.data
-        if self.images.labels.kind == "number":
+        if self.images.labels.kind == "regression":
             return ((values - data.mean) / data.deviation).astype(np.float32)
         return values
 
-    def held_out(self) -> HeldOut:
+    def validation_inputs(self) -> ValidationInputs:
         data, held = self.config.data, self.images.validation
         labels = torch.from_numpy(self._as_wanted(self.images.values(held)))
         some = [
             ImageBatch(as_input(held.pixels[[n]], data.pixel_mean, data.pixel_deviation), labels[n : n + 1])
             for n in some_of(len(held))
         ]
-        return HeldOut(self.loss, some)
+        return ValidationInputs(self.loss, some)
 
     @cached_property
     def augmentation(self) -> Augmentation:
@@ -217,7 +217,7 @@ class LabelledImages(Experiment):
 
     def samples(self, numbers: np.ndarray) -> ImageBatch:
         kind = self.images.labels.kind
-        if not self.augmentation.config.mixes or kind == "number":
+        if not self.augmentation.config.mixes or kind == "regression":
             return ImageBatch(*self._looked_at(numbers))
         together = np.union1d(numbers, partners(numbers))
         seen, known = self._looked_at(together)
@@ -250,13 +250,13 @@ class LabelledImages(Experiment):
         return evaluator.weights_for(self.config.objective.weights, self.targets, self.images.labels)
 
     @property
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         """Images; what is judged is looked at once for the temperature and once to measure."""
         return 2 * sum(len(part.values) for part in self.parts.values())
 
     def seconds_at_end(self) -> float:
         cost = cost_of(self.model, batch=1, length=self.length)
-        return self.judged_tokens * cost.operations.forward / planning.machine_speed()
+        return self.evaluation_tokens * cost.operations.forward / planning.machine_speed()
 
     @property
     def most(self) -> int:
@@ -376,5 +376,5 @@ def _model(request: Request, start: Start | None, budget: Budget, channels: int)
 def _with_head(model: ModelConfig, data: ImageData) -> ModelConfig:
     """The same trunk with a head for these labels."""
     names = data.labels.classes
-    several = data.labels.kind == "several"
-    return model.override({"head": ImageHead(classes=max(1, len(names)), labels=tuple(names), several=several)})
+    several = data.labels.kind == "multilabel"
+    return model.override({"head": ImageHead(classes=max(1, len(names)), labels=tuple(names), multilabel=several)})

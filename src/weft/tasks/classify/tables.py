@@ -42,7 +42,7 @@ class TableConfig(DataConfig):
     text: str | None = None
     pair: str | None = None
     label: str | None = None
-    kind: Literal["single", "several", "number"] | None = None
+    kind: Literal["single", "multilabel", "regression"] | None = None
     rows: int = 0
     separator: str = ""
     mean: float = 0.0
@@ -93,12 +93,12 @@ def read_tables(config: TableConfig) -> Tables:
     values = labels.encode(everything.labels, everything.lines, everything.name)
     if config.validation:
         train, validation = everything, _read(config.validation, columns)
-    elif config.held_out > 0:
-        learn, judge = stratified_split(values, config.held_out, seed=0, groups=everything.keys())
+    elif config.validation_share > 0:
+        learn, judge = stratified_split(values, config.validation_share, seed=0, groups=everything.keys())
         train, validation = everything.part(learn), everything.part(judge)
         values = values[learn]
     else:
-        raise ConfigError("data.held_out = 0", expected="more than 0, or other examples with --validation")
+        raise ConfigError("data.validation_share = 0", expected="more than 0, or other examples with --validation")
     test = _read(config.test, columns) if config.test else None
     if list(config.train) == [DEMO] and test is None:
         test = joined([read_examples(table, columns) for table in open_tables(config.train, "test")])
@@ -116,7 +116,7 @@ def read_tables(config: TableConfig) -> Tables:
         "bytes": sum(len(part.encode("utf-8", "surrogatepass")) for parts in train.inputs() for part in parts),
         "fingerprint": ";".join(_fingerprint(part) for part in (everything, validation, test) if part is not None),
     }
-    if labels.kind == "number":
+    if labels.kind == "regression":
         found |= {"mean": float(np.mean(values)), "deviation": float(np.std(values)) or 1.0}
     notes = [note for table in tables for note in table.notes]
     notes += [

@@ -31,11 +31,11 @@ from weft.tasks.classify.words import ClassifyWords
 from weft.tasks.encoded import Spelling, encoded
 from weft.tasks.encoder_task import EncoderExperiment, EncoderTask
 from weft.tasks.experiment import Origin
-from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DEMO, are_images
+from weft.tasks.validation_inputs import ValidationInputs, some_of
 from weft.tasks.words import Words
 from weft.text import Tokenizer
 from weft.training import Ranks
@@ -97,7 +97,12 @@ class Classify(EncoderTask):
         """A score for each of these labels."""
         labels = data.labels
         names = tuple(labels.classes)
-        return {"kind": "classes", "classes": max(1, len(names)), "labels": names, "several": labels.kind == "several"}
+        return {
+            "kind": "classes",
+            "classes": max(1, len(names)),
+            "labels": names,
+            "multilabel": labels.kind == "multilabel",
+        }
 
     def size_fields(self, sizing: Sizing, data: Tables) -> Mapping[str, Any]:
         return {} if data.config.pair is None else sizing.pairs
@@ -163,15 +168,15 @@ class Labelled(EncoderExperiment):
         row, now = self.parts["train"].inputs.varied(places, numbers, self.spelling)
         return LabelledRow(row, torch.from_numpy(self.targets[places[now]]))
 
-    def held_out(self) -> HeldOut:
+    def validation_inputs(self) -> ValidationInputs:
         texts, labels = self.parts["validation"].inputs, torch.from_numpy(self._targets("validation"))
         rows = [LabelledRow(texts.row([n]), labels[n : n + 1]) for n in some_of(len(texts.ids))]
-        return HeldOut(self.loss, rows)
+        return ValidationInputs(self.loss, rows)
 
     def _targets(self, part: str) -> np.ndarray:
         """Labels as the loss wants them: numbers by their deviation from the mean."""
         values, data = self.parts[part].values, self.config.data
-        if self.data.labels.kind == "number":
+        if self.data.labels.kind == "regression":
             return ((values - data.mean) / data.deviation).astype(np.float32)
         return values
 
@@ -193,7 +198,7 @@ class Labelled(EncoderExperiment):
         return evaluator.weights_for(self.config.objective.weights, self.parts["train"].values, self.data.labels)
 
     @property
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         """What is judged is read once for the temperature and once to measure."""
         return 2 * sum(int(part.inputs.lengths.sum()) for name, part in self.parts.items() if name != "train")
 

@@ -81,8 +81,8 @@ class ImageWords(ClassifyWords):
 def _labels(plan: Plan) -> str:
     kinds = {
         "single": f"{plan['classes']} classes",
-        "several": f"{plan['classes']} labels, any number of them at once",
-        "number": "a number",
+        "multilabel": f"{plan['classes']} labels, any number of them at once",
+        "regression": "a number",
     }
     return kinds[plan["labels"]]
 

@@ -51,7 +51,7 @@ HELD_OUT = 1 << 40  # where the draws for measuring begin
 class EmbedDataConfig(DataConfig):
     """Texts. `length` is how many tokens make a block, `lowercase` whether capitals make no other word."""
 
-    held_out: Share = 0.02
+    validation_share: Share = 0.02
     lowercase: bool = False
 
 
@@ -186,7 +186,7 @@ class Vectors(Experiment):
         return self.parts["train"].count
 
     @property
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         return self.texts.judged
 
     @property
@@ -209,7 +209,7 @@ class Vectors(Experiment):
             raise DataError(
                 f"the {part} text has no two known words beside each other",
                 expected="something to measure on",
-                advice="hold out more:  --set data.held_out=0.1",
+                advice="hold out more:  --set data.validation_share=0.1",
             )
         return {"validation_loss": found.loss / found.examples}
 

@@ -12,7 +12,7 @@ from weft.tasks.embed.word_vectors import NearestWords, Neighbour
 class WordVectors(EmbedsTexts):
     """A vector for each word. `embed` gives the vectors themselves."""
 
-    def told_model(self) -> str:
+    def describe_model(self) -> str:
         config = self.model_config
         words, width = getattr(config, "vocab_size", 0), getattr(config, "width", "?")
         return f"{config.kind}, {words:,} words of {width} numbers"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from weft.tasks.words import Plan, Use, Words, held_out_loss
+from weft.tasks.words import Plan, Use, Words, validation_sentence
 
 
 class EmbedWords(Words):
@@ -37,7 +37,7 @@ class EmbedWords(Words):
         yield f"{plan['steps']:,} steps ({plan['epochs']:g} epochs){time_words} on {threads} ({same})."
 
     def result(self, best: float, metrics: dict[str, Any]) -> str:
-        return held_out_loss(best, self.unit, metrics)
+        return validation_sentence(best, self.unit, metrics)
 
     def measured(self, metrics: dict[str, Any]) -> Iterator[str]:
         """The loss, the correlation with what people say, and analogies by section."""

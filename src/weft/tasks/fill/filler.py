@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from weft.errors import ConfigError, DataError, UnsupportedError
-from weft.models import FillsMasks, FillsSpans, TextRow
+from weft.models import FillsMasks, FillsSpans, PackedTexts
 from weft.tasks.fill.results import Candidate, Filled, with_words
 from weft.tasks.fill.span_filler import SpanFiller
 
@@ -67,7 +67,7 @@ class MaskedTokenFiller:
             raise DataError(
                 f"a text of {len(ids) + 2} tokens", expected=f"at most {self.length}", advice="give a shorter text"
             )
-        row = TextRow.of([np.concatenate([[special.classify], ids, [special.separate]])])
+        row = PackedTexts.of([np.concatenate([[special.classify], ids, [special.separate]])])
         with torch.inference_mode():
             places = torch.from_numpy(np.flatnonzero(ids == special.mask) + 1).to(self.run.device)
             states = row.to(self.run.device).states(self.run.model)[0, places]

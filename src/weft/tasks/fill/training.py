@@ -14,7 +14,7 @@ from torch import nn
 from weft.errors import DataError
 from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
 from weft.tasks.fill.texts import FillConfig, FillTexts
-from weft.tasks.held_out import HeldOut, some_of
+from weft.tasks.validation_inputs import ValidationInputs, some_of
 from weft.text import Tokenizer
 from weft.training import Ranks
 from weft.training.sums import LossSums
@@ -85,7 +85,7 @@ class FillTraining(Experiment):
         return self.batch(self.learned, numbers)
 
     @property
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         return sum(len(part.ids) for name, part in self.texts.parts.items() if name != "train")
 
     @property
@@ -109,9 +109,9 @@ class FillTraining(Experiment):
         told = {f"validation_{name}": value for name, value in sums.means().items()}
         return {"validation_loss": sums.total / max(1, sums.count), **told}
 
-    def held_out(self) -> HeldOut:
+    def validation_inputs(self) -> ValidationInputs:
         samples = self.judged["validation"]
-        return HeldOut(self.loss, [self.batch(samples, np.array([n])) for n in some_of(samples.per_epoch)])
+        return ValidationInputs(self.loss, [self.batch(samples, np.array([n])) for n in some_of(samples.per_epoch)])
 
     def warnings(self, plan: dict[str, Any]) -> list[str]:
         told = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from weft.tasks.words import Plan, Use, Words, held_out_loss, text_data
+from weft.tasks.words import Plan, Use, Words, text_data, validation_sentence
 
 FURTHER = "weft train classify FILE.csv --from {path}"
 
@@ -39,7 +39,7 @@ class FillWords(Words):
         right = [
             f"{name.removesuffix('_accuracy')} {n:.1%} right" for name, n in metrics.items() if "_accuracy" in name
         ]
-        return f"{held_out_loss(best, self.unit, metrics)} ({', '.join(right).replace('_', ' ')})"
+        return f"{validation_sentence(best, self.unit, metrics)} ({', '.join(right).replace('_', ' ')})"
 
     def measured(self, metrics: dict[str, Any]) -> Iterator[str]:
         told = ", ".join(

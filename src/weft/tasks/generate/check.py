@@ -43,34 +43,34 @@ def check_text(asked: CheckRequest) -> Findings:
     source = read_source(DataConfig(train=tuple(asked.train), validation=tuple(asked.validation)))
     size = source.config.characters
     split = not asked.validation
-    told = _Progress(asked.progress, int(size / (1 - source.config.held_out)) if split else size)
+    told = _Progress(asked.progress, int(size / (1 - source.config.validation_share)) if split else size)
     sample = _Sample(size)
     short, long = LineSample(), LineSample()
-    train, held_out = TextStatistics(), TextStatistics()
+    train, validation = TextStatistics(), TextStatistics()
     for line in lines_of(_counted(source.train, train, told, sample)):
         (long if len(line) >= LONG else short).add(line)
-    leaked, compared = long.share_seen(lines_of(_counted(source.validation, held_out, told)))
+    leaked, compared = long.share_seen(lines_of(_counted(source.validation, validation, told)))
     tokens = {"characters": train.characters + train.documents, "bytes": train.bytes + train.documents}
     tokens |= sample.tokens(train)
     filled = short.total + long.total
     documents = [*source.train.documents, *(() if split else source.validation.documents)]
-    characters = train.characters + held_out.characters
+    characters = train.characters + validation.characters
     facts: Facts = {
         "files": [document.name for document in documents],
         "characters": characters,
-        "bytes": train.bytes + held_out.bytes,
-        "lines": train.lines + held_out.lines - (split and train.open_end),
-        "held_out": held_out.characters / characters,
+        "bytes": train.bytes + validation.bytes,
+        "lines": train.lines + validation.lines - (split and train.open_end),
+        "validation_share": validation.characters / characters,
         "repeated_lines": (short.total * short.repeated + long.total * long.repeated) / max(1, filled),
         "repeated_long_lines": long.repeated,
         "leakage": leaked,
-        "compared_lines": compared,  # long held-out lines that were looked for
+        "compared_lines": compared,  # long validation lines that were looked for
         "lines_remembered_one_in": max(short.one_in, long.one_in),  # of so many different lines, one was remembered
         "tokens": tokens,
         "exact_tokens": list(tokens) if sample.is_whole else ["characters", "bytes"],  # counted, not estimated
     }
-    parts = {"train": train.to_dict(), "validation": held_out.to_dict()}
-    warnings = list(_warnings(facts, train.replaced + held_out.replaced))
+    parts = {"train": train.to_dict(), "validation": validation.to_dict()}
+    warnings = list(_warnings(facts, train.replaced + validation.replaced))
     return Findings(parts, facts, list(_sentences(facts, parts["validation"])), warnings=warnings)
 
 
@@ -135,7 +135,7 @@ class _Progress:
 # -- telling ----------------------------------------------------------------------------------
 
 
-def _sentences(facts: Facts, held_out: Facts) -> Iterator[str]:
+def _sentences(facts: Facts, validation: Facts) -> Iterator[str]:
     files, leaked = facts["files"], facts["leakage"]
     one_in = facts["lines_remembered_one_in"]
     about = "" if one_in == 1 else f" (estimated from one line in {one_in})"
@@ -145,8 +145,8 @@ def _sentences(facts: Facts, held_out: Facts) -> Iterator[str]:
         "all of it is valid text."
     )
     yield (
-        f"Held out: {held_out['characters']:,} characters ({facts['held_out']:.1%}), "
-        f"{_count(held_out['lines'], 'line')}; the rest is learned from."
+        f"Validation: {validation['characters']:,} characters ({facts['validation_share']:.1%}), "
+        f"{_count(validation['lines'], 'line')}; all else is learned from."
     )
     yield (
         f"Repeated: {facts['repeated_lines']:.1%} of the lines to learn from repeat an earlier one; "

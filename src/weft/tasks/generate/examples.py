@@ -39,8 +39,8 @@ def continued(run: Run) -> dict[str, str]:
 
 def _texts(run: Run, data: Any) -> list[dict[str, Any]]:
     """What it writes after nothing, and after beginnings of the held-out text; there, what really follows."""
-    held_out = "" if data is None else "".join(data.validation.pieces(stop=20_000))
-    asked = [("", ""), *_beginnings(held_out)]
+    validation = "" if data is None else "".join(data.validation.pieces(stop=20_000))
+    asked = [("", ""), *_beginnings(validation)]
     samples = samples_of(run, [prompt for prompt, _ in asked], max_tokens=TOKENS, seed=0)
     return [
         {"prompt": prompt, "text": sample.text, "really": really}

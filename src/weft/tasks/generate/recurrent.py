@@ -1,4 +1,4 @@
-"""Training a recurrent model that writes: the same task, the text read in lanes whose state is carried."""
+"""Training a recurrent model that writes: the same task, the text read in streams whose state is carried."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import nn
 from weft.data import ContiguousStreams
 from weft.errors import UnsupportedError
 from weft.models import Budget, CarriesState, Sizing
-from weft.objectives import CarriedLoss, StretchBatch
+from weft.objectives import RecurrentLoss, StretchBatch
 from weft.tasks import planning
 from weft.tasks.experiment import Origin
 from weft.tasks.generate.task import Generate, GenerateConfig, Sizes, TextExperiment
 from weft.tasks.preparation import TokenisedSplits
 from weft.tasks.start import LENGTH
 
-STRETCHES = 4  # that a lane has at least, so that there is something to carry
+STRETCHES = 4  # that a stream has at least, so that there is something to carry
 
 
 class GenerateRecurrent(Generate):
@@ -29,22 +29,22 @@ class GenerateRecurrent(Generate):
     turn = None
 
     def reading(self, config: GenerateConfig, texts: TokenisedSplits, origin: Origin) -> TextExperiment:
-        return CarriedReading(config, texts, origin)
+        return RecurrentTextExperiment(config, texts, origin)
 
     def sizes(self, sizing: Sizing, flops: float, texts: TokenisedSplits) -> Sizes:
         size, tokens = sizing.choose(Budget(flops)), len(texts.train)
         length = max(1, min(size.length, tokens // STRETCHES))
-        lanes = max(1, min(size.batch, tokens // (STRETCHES * length)))
-        return Sizes(size.model, length, lanes * length, sizing.training)
+        streams = max(1, min(size.batch, tokens // (STRETCHES * length)))
+        return Sizes(size.model, length, streams * length, sizing.training)
 
 
 @dataclass
-class CarriedReading(TextExperiment):
-    """Texts as tokens, read in as many lanes as a step has samples."""
+class RecurrentTextExperiment(TextExperiment):
+    """Texts as tokens, read in as many streams as a step has samples."""
 
     @cached_property
-    def carried(self) -> CarriedLoss:
-        return CarriedLoss(self.config.training.batch)
+    def carried(self) -> RecurrentLoss:
+        return RecurrentLoss(self.config.training.batch)
 
     def loss(self, model: nn.Module, batch: Any) -> tuple[Any, ...]:
         return self.carried(cast("Any", model), batch)
@@ -52,10 +52,10 @@ class CarriedReading(TextExperiment):
     def seconds_per_step(self) -> float:
         """With states that are thrown away too."""
         model, training = self.config.model.build(), self.config.training
-        return planning.seconds_per_step(model, training, self.samples, CarriedLoss(training.batch))
+        return planning.seconds_per_step(model, training, self.samples, RecurrentLoss(training.batch))
 
     @cached_property
-    def lanes(self) -> ContiguousStreams:
+    def streams(self) -> ContiguousStreams:
         training = self.config.training
         if training.sharded:
             raise UnsupportedError("training.sharded with a state that is carried", expected="whole weights")
@@ -68,10 +68,10 @@ class CarriedReading(TextExperiment):
 
     @property
     def per_epoch(self) -> int:
-        return self.lanes.per_epoch
+        return self.streams.per_epoch
 
     def samples(self, numbers: np.ndarray) -> StretchBatch:
-        return StretchBatch.of(self.lanes.batch(numbers), self.lanes.count)
+        return StretchBatch.of(self.streams.batch(numbers), self.streams.count)
 
 
 TASK = GenerateRecurrent()

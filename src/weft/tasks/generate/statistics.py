@@ -21,10 +21,12 @@ SHORTEST = 24  # characters that make a passage; shorter ones are common to many
 def rounding_loss(run: Run, weights: Weights, tokens: int = MEASURED) -> dict[str, Any] | None:
     """Loss on the beginning of the held-out text with float32 weights and with these; None without such text."""
     try:
-        held_out = run.held_out()
+        validation = run.validation_tokens()
     except WeftError:  # imported, or its text is gone
         return None
-    sample = TokenFile(held_out.ids[:tokens], max(1, held_out.bytes * min(tokens, len(held_out)) // len(held_out)))
+    sample = TokenFile(
+        validation.ids[:tokens], max(1, validation.bytes * min(tokens, len(validation)) // len(validation))
+    )
     before, after = (
         evaluate_text(model, sample, run.context, device=run.device)["validation_loss"]
         for model in (run.model, packed_model(run, weights))

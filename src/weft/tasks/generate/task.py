@@ -25,13 +25,13 @@ from weft.tasks.generate.examples import continued, texts_shown
 from weft.tasks.generate.overlap import overlap_warnings
 from weft.tasks.generate.text_generator import TextGenerator
 from weft.tasks.generate.words import GenerateWords
-from weft.tasks.held_out import HeldOut, windows_of
 from weft.tasks.preparation import TokenisedSplits, learned_from, tokenised
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, Source, are_tables, check_unchanged, read_source
 from weft.tasks.start import GENTLE, LENGTH, WordStart
 from weft.tasks.task import Task
+from weft.tasks.validation_inputs import ValidationInputs, windows_of
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.tasks.words import Words
 from weft.text import Tokenizer, TokenizerConfig
@@ -187,7 +187,7 @@ class TextExperiment(Experiment):
         return torch.from_numpy(self.windows.batch(numbers))
 
     @property
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         return self.texts.judged
 
     @property
@@ -202,7 +202,7 @@ class TextExperiment(Experiment):
         request = self.origin.request
         return None if request is None or request.sample is None else sample(model, self.tokenizer, request.sample)
 
-    def held_out(self) -> HeldOut:
+    def validation_inputs(self) -> ValidationInputs:
         return windows_of(self.texts.validation, self.length)
 
     def warnings(self, plan: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from weft.tasks.words import Plan, Use, Words, held_out_loss, loss, text_data
+from weft.tasks.words import Plan, Use, Words, loss, text_data, validation_sentence
 
 
 class GenerateWords(Words):
@@ -29,7 +29,7 @@ class GenerateWords(Words):
         return text_data(plan)
 
     def result(self, best: float, metrics: dict[str, Any]) -> str:
-        return f"{held_out_loss(best, self.unit, metrics)} ({loss(metrics['bits_per_byte'])} bits per byte)"
+        return f"{validation_sentence(best, self.unit, metrics)} ({loss(metrics['bits_per_byte'])} bits per byte)"
 
     def measured(self, metrics: dict[str, Any]) -> Iterator[str]:
         yield (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.errors import ConfigError, DataError
-from weft.models import TextRow
+from weft.models import PackedTexts
 from weft.objectives.token_classification import TaggedRow
 from weft.text import Tokenizer
 
@@ -63,11 +63,11 @@ class EncodedWords:
         """Tokens of each window."""
         return np.array([len(window.ids) for window in self.windows], dtype=np.int64)
 
-    def row(self, numbers: Sequence[int] | NDArray[np.integer]) -> tuple[TextRow, Tensor]:
+    def row(self, numbers: Sequence[int] | NDArray[np.integer]) -> tuple[PackedTexts, Tensor]:
         """These windows one after the other, and the slots of the words that are answered in them."""
         chosen = [self.windows[number] for number in numbers]
-        row = TextRow.of([window.ids for window in chosen])
-        starts = row.unpadded.starts(torch.device("cpu")).tolist()
+        row = PackedTexts.of([window.ids for window in chosen])
+        starts = row.packed.starts(torch.device("cpu")).tolist()
         places = [window.firsts + start for window, start in zip(chosen, starts, strict=True)]
         return row, torch.from_numpy(np.concatenate(places))
 

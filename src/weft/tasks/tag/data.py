@@ -51,10 +51,10 @@ def read_tag_data(config: TagConfig) -> TagData:
         raise DataError(found.problems[0], expected="tags of one kind, and at least two of them")
     if "validation" in parts:
         train, validation = everything, parts["validation"]
-    elif config.held_out > 0:
-        train, validation = split_sentences(everything, config.held_out, seed=0)
+    elif config.validation_share > 0:
+        train, validation = split_sentences(everything, config.validation_share, seed=0)
     else:
-        raise ConfigError("data.held_out = 0", expected="more than 0, or other sentences with --validation")
+        raise ConfigError("data.validation_share = 0", expected="more than 0, or other sentences with --validation")
     texts = [word for words in train.words for word in words]
     recorded = {
         "sentences": len(train),

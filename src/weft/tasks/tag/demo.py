@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from weft.data.order import mixed
+from weft.data.order import hash_numbers
 from weft.errors import ConfigError, did_you_mean
 from weft.tasks.tag.schemes import OUTSIDE
 from weft.tasks.tag.sentences import TaggedSentences
@@ -77,7 +77,7 @@ class _Draws:
 
     def below(self, limit: int) -> int:
         self.count += 1
-        return (mixed(SEED, *self.key, self.count) >> 20) % limit
+        return (hash_numbers(SEED, *self.key, self.count) >> 20) % limit
 
     def of(self, options: Sequence[str]) -> str:
         return options[self.below(len(options))]

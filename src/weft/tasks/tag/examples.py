@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.tasks.data_facts import judged_part
+from weft.tasks.data_facts import evaluation_part
 from weft.tasks.examples import INSIDE, few_words
-from weft.tasks.held_out import some_of
 from weft.tasks.tag.data import TagData
 from weft.tasks.tag.run_tagger import tagger_of
 from weft.tasks.tag.schemes import find_entities
 from weft.tasks.tag.tagger import TaggedText
+from weft.tasks.validation_inputs import some_of
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
@@ -23,7 +23,7 @@ Sentence = list[str]
 
 def tags_shown(run: Run, data: TagData) -> dict[str, Any]:
     """Sentences with what was found and what is true; `measured_on` says whether they were held out or tested on."""
-    part, sentences = judged_part(data)
+    part, sentences = evaluation_part(data)
     places = some_of(len(sentences), ASKED)
     given: list[Sentence] = [sentences.words[n] for n in places]
     rows = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from weft.errors import DataError, UnsupportedError
 from weft.models.capabilities import TagsTokens
-from weft.tasks.data_facts import judged_part
+from weft.tasks.data_facts import evaluation_part
 from weft.tasks.tag.alignment import encode_words
 from weft.tasks.tag.baseline import MostFrequentTag
 from weft.tasks.tag.data import read_tag_data
@@ -47,7 +47,7 @@ def evaluate(run: Run, *files: str) -> dict[str, Any]:
         )
     else:
         data = read_tag_data(_recorded(run))
-        measured_on, sentences = judged_part(data)
+        measured_on, sentences = evaluation_part(data)
         metric = "accuracy" if data.plain else "f1"
         told = MostFrequentTag(data.train.words, data.train.tags).predict(sentences.words)
         simplest = {SIMPLEST + metric: tag_scores(sentences.tags, told, plain=data.plain)[metric]}

@@ -13,7 +13,7 @@ from weft.tasks.tag.tagger import TaggedText
 class Tagger(EmbedsTexts):
     """A model that says a tag for each word of a text."""
 
-    def told_model(self) -> str:
+    def describe_model(self) -> str:
         labels = getattr(getattr(self.model_config, "head", None), "labels", ())
         return f"{self.model_config.kind}, {len(labels):,} tags"
 

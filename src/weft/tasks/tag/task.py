@@ -18,7 +18,6 @@ from weft.models.capabilities import Capability, TagsTokens
 from weft.objectives.token_classification import TaggedRow, TokenClassification, TokenClassifyConfig
 from weft.tasks.encoder_task import EncoderExperiment, EncoderTask
 from weft.tasks.experiment import Origin
-from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.tag.alignment import EncodedWords, Ids, encode_labels, encode_words
@@ -32,6 +31,7 @@ from weft.tasks.tag.run_tagger import evaluate
 from weft.tasks.tag.sentences import TaggedSentences, are_tagged
 from weft.tasks.tag.tagger_run import Tagger
 from weft.tasks.tag.words import SIMPLEST, TagWords
+from weft.tasks.validation_inputs import ValidationInputs, some_of
 from weft.tasks.words import Words
 from weft.text import Tokenizer
 from weft.training import Ranks
@@ -134,10 +134,10 @@ class Tagging(EncoderExperiment):
     def samples(self, numbers: np.ndarray) -> TaggedRow:
         return self.encoded["train"].tagged_row(self.order[numbers], self.targets)
 
-    def held_out(self) -> HeldOut:
+    def validation_inputs(self) -> ValidationInputs:
         words = self.encoded["validation"]
         labels = encode_labels(self.parts["validation"].tags, self.data.labels)
-        return HeldOut(self.loss, [words.tagged_row([n], labels) for n in some_of(len(words.windows))])
+        return ValidationInputs(self.loss, [words.tagged_row([n], labels) for n in some_of(len(words.windows))])
 
     def loss(self, model: nn.Module, batch: TaggedRow) -> tuple[Any, ...]:
         return self.classification(model, batch)
@@ -147,7 +147,7 @@ class Tagging(EncoderExperiment):
         return TokenClassification(smoothing=self.config.objective.smoothing, **self.dropping_words())
 
     @property
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         return sum(int(words.lengths.sum()) for name, words in self.encoded.items() if name != "train")
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from weft.data.by_tokens import ByTokens
 from weft.data.keyed_draws import KeyedDraws
-from weft.data.order import mixed
+from weft.data.order import hash_numbers
 from weft.data.parallel import Pairs
 from weft.data.subword_regularisation import SubwordRegularisation
 from weft.objectives.text_to_text import PairBatch
@@ -94,7 +94,7 @@ def varied_batches(
     order = ByTokens(pairs.lengths, tokens, seed)
     first = SubwordRegularisation.of(tokenizers.source)
     tables = (first, first if tokenizers.are_one else SubwordRegularisation.of(tokenizers.target))
-    chances = (KeyedDraws(mixed(seed, 1)), KeyedDraws(mixed(seed, 2)))
+    chances = (KeyedDraws(hash_numbers(seed, 1)), KeyedDraws(hash_numbers(seed, 2)))
 
     def spelled(texts: list[Ids], numbers: Ids, side: int) -> list[Ids]:
         if share == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.tasks.data_facts import judged_part
+from weft.tasks.data_facts import evaluation_part
 from weft.tasks.translate.translator import TranslationSearch
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ LONGEST_SOURCE = 15  # words; of longer ones, what looked at what is too large a
 
 def translations_shown(run: Run, data: Any) -> list[dict[str, Any]]:
     """Sources that were not learned from, what is made of them, what they are in truth, and what looked at what."""
-    pairs, translator = judged_part(data)[1], TranslationSearch(run)
+    pairs, translator = evaluation_part(data)[1], TranslationSearch(run)
     short = [n for n, text in enumerate(pairs.sources) if 2 <= len(text.split()) <= LONGEST_SOURCE]
     places = (short or list(range(len(pairs))))[:: max(1, len(short or pairs) // TRANSLATIONS)][:TRANSLATIONS]
     align = translator.model.looks is not None

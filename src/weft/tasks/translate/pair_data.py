@@ -37,7 +37,7 @@ class PairConfig(DataConfig):
     """Which tables or parallel files, which columns, and how they are split.
 
     `source` and `target` are names of columns (None: found out, or two files that have none). `length` is how many
-    tokens of a text are read. `vocabularies`: one for both sides, or one for each. At most `held_out` of the pairs,
+    tokens of a text are read. `vocabularies`: one for both sides, or one for each. At most `validation` of the pairs,
     and not more than a thousand, are held out.
     """
 
@@ -163,10 +163,10 @@ def read_pair_data(config: PairConfig) -> PairData:
         raise DataError(f"{len(everything)} pairs in {everything.name}", expected=f"at least {LEAST} to learn from")
     if "validation" in parts:
         train, validation = everything, parts["validation"]
-    elif config.held_out > 0:
-        train, validation = held_out(everything, config.held_out)
+    elif config.validation_share > 0:
+        train, validation = split_pairs(everything, config.validation_share)
     else:
-        raise ConfigError("data.held_out = 0", expected="more than 0, or other pairs with --validation")
+        raise ConfigError("data.validation_share = 0", expected="more than 0, or other pairs with --validation")
     found: dict[str, object] = {
         "source": sides.source if sides else None,
         "target": sides.target if sides else None,
@@ -187,7 +187,7 @@ def _files(paths: Sequence[str]) -> str:
     return f"the source is {paths[0]}, the target {paths[1]}, line by line"
 
 
-def held_out(pairs: Pairs, share: float) -> tuple[Pairs, Pairs]:
+def split_pairs(pairs: Pairs, share: float) -> tuple[Pairs, Pairs]:
     """A part to learn from and a part to judge by; pairs with the same source are never in both."""
     most = max(1, min(MOST_HELD_OUT, int(share * len(pairs))))
     learn, judge = grouped_split(pairs.keys(), most, seed=0)

@@ -23,7 +23,6 @@ from weft.objectives.text_to_text import PairBatch, TextToText, TextToTextConfig
 from weft.tasks import planning
 from weft.tasks.examples import inside
 from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
-from weft.tasks.held_out import HeldOut, some_of
 from weft.tasks.preparation import learned_tokenizer
 from weft.tasks.recording import Report
 from weft.tasks.request import Request
@@ -40,6 +39,7 @@ from weft.tasks.translate.quality import HINT, by_length, has_bleu, quality
 from weft.tasks.translate.translator import GREEDY, THOROUGH, TranslationSearch, plain_loss, translated
 from weft.tasks.translate.translator_run import Translator
 from weft.tasks.translate.words import TranslateWords
+from weft.tasks.validation_inputs import ValidationInputs, some_of
 from weft.tasks.vocabulary import pair_tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks
@@ -203,7 +203,7 @@ class Parallel(Experiment):
         return TextToText(self.config.objective.smoothing)(cast("Any", model), batch)
 
     @property
-    def judged_tokens(self) -> int:
+    def evaluation_tokens(self) -> int:
         return sum(part.tokens for name, part in self.parts.items() if name != "train")
 
     @cached_property
@@ -231,9 +231,9 @@ class Parallel(Experiment):
             return 2 * self.seconds_of_evaluation  # the last one, and once more by length
         return self.seconds_of_evaluation + self._seconds_each[1] * len(self.parts["test"])
 
-    def held_out(self) -> HeldOut:
+    def validation_inputs(self) -> ValidationInputs:
         pairs = self.parts["validation"]
-        return HeldOut(self.loss, [pairs.batch([n], self.start) for n in some_of(len(pairs))])
+        return ValidationInputs(self.loss, [pairs.batch([n], self.start) for n in some_of(len(pairs))])
 
     @property
     def has_test(self) -> bool:

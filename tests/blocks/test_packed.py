@@ -51,7 +51,7 @@ def together(layers, where, texts, causal=False):
     row = PackedSequences.of(texts)
     at, places = row.positions(torch.device("cpu")), torch.arange(row.longest)
     x = where.at_input(torch.cat(texts)[None], at)
-    mask = Mask(causal=causal, bias=where.at_scores(places, places), unpadded=row)
+    mask = Mask(causal=causal, bias=where.at_scores(places, places), packed=row)
     return row.split(layers(x, mask=mask))
 
 
@@ -112,7 +112,7 @@ def test_patterns_and_biases_speak_of_positions_in_a_text():
     texts = texts_of()
     allow, bias = torch.rand(7, 7) < 0.6, torch.randn(1, 2, 7, 7, dtype=torch.float64)
     row = PackedSequences.of(texts)
-    states = row.split(layers(torch.cat(texts)[None], mask=Mask(allow=allow, bias=bias, unpadded=row)))
+    states = row.split(layers(torch.cat(texts)[None], mask=Mask(allow=allow, bias=bias, packed=row)))
     for text, state in zip(texts, states, strict=True):
         n = len(text)
         mask = Mask(allow=allow[:n, :n], bias=bias[..., :n, :n])
@@ -126,21 +126,21 @@ def test_what_cannot_be_is_refused():
         PackedSequences((3, 0))
     with pytest.raises(ShapeError, match="at least one text"):
         PackedSequences(())
-    with pytest.raises(ShapeError, match="keep and unpadded"):
-        Mask(keep=torch.ones(1, 5, dtype=torch.bool), unpadded=row)
+    with pytest.raises(ShapeError, match="keep and packed"):
+        Mask(keep=torch.ones(1, 5, dtype=torch.bool), packed=row)
     with pytest.raises(ShapeError, match="1 rows of 4 tokens"):
-        layers(x[:, :4], mask=Mask(unpadded=row))
+        layers(x[:, :4], mask=Mask(packed=row))
     with pytest.raises(ShapeError, match="2 rows of 5 tokens"):
-        layers(x.expand(2, -1, -1), mask=Mask(unpadded=row))
+        layers(x.expand(2, -1, -1), mask=Mask(packed=row))
     with pytest.raises(ShapeError, match=r"bias has shape \(5, 5\)"):
-        layers(x, mask=Mask(bias=torch.zeros(5, 5, dtype=torch.float64), unpadded=row))
+        layers(x, mask=Mask(bias=torch.zeros(5, 5, dtype=torch.float64), packed=row))
     with pytest.raises(UnsupportedError, match="with a cache"):
-        layers(x, mask=Mask(unpadded=row), caches=layers.new_caches())
+        layers(x, mask=Mask(packed=row), caches=layers.new_caches())
     with pytest.raises(UnsupportedError, match="with a memory"):
-        layers[0].attention(x, x, mask=Mask(unpadded=row))
+        layers[0].attention(x, x, mask=Mask(packed=row))
     heads = torch.randn(1, 2, 5, 8)
     with pytest.raises(UnsupportedError, match="a kind that cannot cut them"):
-        layers[0].attention.core(heads, heads, heads, Mask(unpadded=row))
+        layers[0].attention.core(heads, heads, heads, Mask(packed=row))
 
 
 def test_runs_are_neighbours_of_equal_length():

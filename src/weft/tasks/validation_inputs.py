@@ -20,7 +20,7 @@ LONGEST = 256  # tokens of each
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class ValidationInputs:
     """Batches of one input each, so that nothing is padded, and the loss that takes them."""
 
     loss: Callable[[nn.Module, Any], tuple[Any, ...]]
@@ -36,13 +36,13 @@ class HeldOut:
                 yield maps
 
 
-def windows_of(tokens: TokenFile, length: int) -> HeldOut:
+def windows_of(tokens: TokenFile, length: int) -> ValidationInputs:
     """Of a text that a language model goes on with."""
     length = max(1, min(length, LONGEST, len(tokens) - 1))
     ids = np.asarray(tokens.ids)
     starts = some_of(len(ids) - length)
     windows = [torch.from_numpy(ids[start : start + length + 1].astype(np.int64))[None] for start in starts]
-    return HeldOut(causal_loss, windows)
+    return ValidationInputs(causal_loss, windows)
 
 
 def some_of(count: int, wanted: int = SOME) -> list[int]:
