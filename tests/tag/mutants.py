@@ -18,7 +18,7 @@ MUTANTS = [
     Mutant(
         "tagging: entities are judged by words",
         "tasks/tag/task.py",
-        old='return "accuracy" if self.sentences.plain else "f1"',
+        old='return "accuracy" if self.data.plain else "f1"',
         new='return "accuracy"',
         tests=TRAIN,
     ),
@@ -31,8 +31,8 @@ MUTANTS = [
     ),
     Mutant(
         "tagging: changed sentences go unnoticed",
-        "tasks/tag/task.py",
-        old="        check_same(config.data, data.config)\n",
+        "tasks/encoder_task.py",
+        old="        self.check_same(config.data, data.config)\n",
         new="",
         tests=TRAIN,
     ),

@@ -247,7 +247,7 @@ def test_a_crash_changes_nothing(undisturbed, point):
 
 def test_negative_control_another_order_gives_other_bytes(undisturbed, monkeypatch):
     run_until_crash((Trainer, "_step", 9, True), *words_for("shifted"), cwd=undisturbed)
-    monkeypatch.setattr("weft.tasks.tag.task.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
+    monkeypatch.setattr("weft.tasks.encoder_task.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
     run_weft("resume", "shifted", cwd=undisturbed)
     assert everything(undisturbed / "shifted") != everything(undisturbed / "alone")
 

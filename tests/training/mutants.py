@@ -55,9 +55,9 @@ MUTANTS = [
     ),
     Mutant(
         "reading: the length is not recorded",
-        "tasks/classify/task.py",
-        old='data=tables.config.override({"length": _length(model, tables.config.length)})',
-        new="data=tables.config",
+        "tasks/encoder_task.py",
+        old='data=data.config.override({"length": read_length(model, data.config.length or self.longest)})',
+        new="data=data.config",
         tests=CLASSIFY,
     ),
     Mutant(

@@ -225,7 +225,8 @@ def test_rare_classes_weigh_more_where_it_matters(tmp_path):
 
     tables = read_tables(TableConfig(train=(str(tmp_path / "few.csv"),)))
     kind = BERTConfig(vocab_size=300, width=8)
-    config = ClassifyRunConfig(model=kind, tokenizer=None, data=tables.config, training={"steps": 1, "batch": 4})
+    data = tables.config.override({"length": 256})
+    config = ClassifyRunConfig(model=kind, tokenizer=None, data=data, training={"steps": 1, "batch": 4})
     labelled = Labelled(config, tables, package.load(_any_run(tmp_path)).tokenizer)
     counts = np.bincount(labelled.parts["train"].values)
     assert counts.max() >= 10 * counts.min()
@@ -285,7 +286,7 @@ def test_the_demo_has_a_test_of_its_own():
 def test_long_texts_are_cut_told_and_judged_as_they_were_learned(tmp_path, monkeypatch):
     """The number of tokens that are read is recorded: what a later default would be does not matter."""
     write_reviews(tmp_path / "t.csv", 40)
-    monkeypatch.setattr("weft.tasks.classify.task.LONGEST", 5)
+    monkeypatch.setattr("weft.tasks.classify.task.Classify.longest", 5)
     result = run_weft(*classifier_command("t.csv", "run", 12, "--json"), cwd=tmp_path)
     assert "have more than 5 tokens and are cut" in " ".join(result.stderr.split())
     assert config_of(tmp_path / "run")["data"]["length"] == 5
@@ -428,7 +429,7 @@ def test_a_crash_changes_nothing(undisturbed, point):
 def test_negative_control_another_order_gives_other_bytes(undisturbed, monkeypatch):
     """A resume that reads the table from its beginning again is noticed."""
     run_until_crash((Trainer, "_step", 9, True), *words_for("shifted"), cwd=undisturbed)
-    monkeypatch.setattr("weft.tasks.classify.task.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
+    monkeypatch.setattr("weft.tasks.encoder_task.ByLength.__getitem__", lambda self, numbers: numbers % self.per_epoch)
     run_weft("resume", "shifted", cwd=undisturbed)
     assert everything(undisturbed / "shifted") != everything(undisturbed / "alone")
 

@@ -31,6 +31,7 @@ from weft.cli import (
     transfer,
     translate,
 )
+from weft.cli.plugin_verbs import add_verbs
 from weft.cli.several import SeveralFiles
 from weft.errors import WeftError
 from weft.plugins import load_all
@@ -116,6 +117,7 @@ def main() -> None:
     logging.getLogger("weft").addHandler(logging.NullHandler())  # the verbs say it themselves
     try:
         load_all(plugins)
+        add_verbs(app)
         sys.exit(app(standalone_mode=False))
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("weft: stopped", err=True)

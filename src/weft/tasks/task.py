@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import nn
 
 from weft.config import Config
-from weft.errors import ConfigError, DataError, did_you_mean
+from weft.errors import ConfigError, DataError, UnsupportedError, did_you_mean
 from weft.models import ModelConfig, default_for, families_for, preset, sizing_of
 from weft.models.capabilities import DOES, Capability
 from weft.tasks.names import REGISTERED, task_folders, task_names
@@ -178,6 +178,11 @@ class Task(ABC):
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
         """A few examples of what a run does: their `kind`, the `examples`, and inputs to look `inside` with; `data`
         gives those of the run, None where they are too many to read again."""
+
+    def predict(self, run: Run, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """What a run says of each text, as JSON has it: what the verb of a task from a plugin shows. The tasks of this
+        folder have commands with options of their own."""
+        raise UnsupportedError(f"{self.name} has no predict", expected="a Task that defines it")
 
     def sample(self, run: Run) -> dict[str, str] | None:
         """The beginning of something that was held out, and what a run writes for it; None: it does not write."""

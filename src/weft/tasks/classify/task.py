@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from weft.checkpoints import RunDirectory
-from weft.data import ByLength, Examples
+from weft.data import Examples
 from weft.data.keyed_draws import KeyedDraws
 from weft.data.subword_regularisation import SubwordRegularisation
 from weft.errors import ConfigError
 from weft.generation import Weights
-from weft.models import (
-    Budget,
-    ClassifiesImages,
-    ClassifiesText,
-    ModelConfig,
-    SizePreset,
-    Sizing,
-    named,
-    preset,
-    sizing_of,
-)
+from weft.models import ClassifiesImages, ClassifiesText, Sizing, named
 from weft.models.capabilities import Capability
 from weft.objectives import Classification, ClassifyConfig, LabelledRow
-from weft.tasks import planning
 from weft.tasks.classify import evaluator
 from weft.tasks.classify.answers import as_used
 from weft.tasks.classify.classifier import Classifier
@@ -39,26 +29,16 @@ from weft.tasks.classify.examples import answers_shown
 from weft.tasks.classify.tables import TableConfig, Tables, check_same, read_tables
 from weft.tasks.classify.words import ClassifyWords
 from weft.tasks.encoded import Spelling, encoded
-from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
+from weft.tasks.encoder_task import EncoderExperiment, EncoderTask
+from weft.tasks.experiment import Origin
 from weft.tasks.held_out import HeldOut, some_of
-from weft.tasks.preparation import ENCODER_TOKENS, learned_tokenizer
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DEMO, are_images
-from weft.tasks.start import Start
-from weft.tasks.task import Task
-from weft.tasks.vocabulary import encoder_tokenizer_fields
 from weft.tasks.words import Words
-from weft.text import Tokenizer, TokenizerConfig
-from weft.training import AdamWConfig, Ranks
-from weft.training.freezing import freeze
-
-STEPS = 1500  # that a small table is worth, if it is not read more than MOST times for it
-FEWEST, MOST = 4.0, 30.0  # readings of a table when the user says nothing
-MINUTES = 10.0  # and not longer than this
-LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
-BATCH = 32
+from weft.text import Tokenizer
+from weft.training import Ranks
 
 
 class ClassifyRunConfig(RunConfig):
@@ -68,15 +48,15 @@ class ClassifyRunConfig(RunConfig):
     objective: ClassifyConfig = ClassifyConfig()
 
 
-class Classify(Task):
+class Classify(EncoderTask):
     """Learn from labelled texts what a text is."""
 
     name = "classify"
     capabilities: ClassVar[tuple[Capability, ...]] = (ClassifiesText,)
-    tokenizer = "wordpiece"
     settings = ClassifyRunConfig
     data = TableConfig
     objective = ClassifyConfig
+    finished: ClassVar[Mapping[str, Any]] = {"word_dropout": 0.0, "respelling": 0.0}
     words: ClassVar[Words] = ClassifyWords()
     turn = 4
     judged_by_text = True
@@ -101,30 +81,26 @@ class Classify(Task):
         if run.model_config.kind not in self.families:
             run.check_reads()
 
-    def plan(self, origin: Origin) -> Labelled:
-        request, start, report = origin.asked, origin.start, origin.report
-        tables = read_tables(request.data_config(self.data))
-        for text in tables.warnings if origin.ranks.is_first else ():
-            report({"event": "warning", "text": text})
-        tokenizer_config = None
-        if start is None:
-            fields = encoder_tokenizer_fields(request.tokenizer, tables.config.characters)
-            tokenizer_config = request.apply("tokenizer", TokenizerConfig.from_config(fields))
-            pieces = [part for parts in tables.train.inputs() for part in parts]
-            tokenizer = learned_tokenizer(tokenizer_config, pieces, sum(map(len, pieces)), report, ENCODER_TOKENS)
-        else:
-            tokenizer = start.tokenizer
-        report({"event": "phase", "name": "planning"})
-        return _plan(origin, tables, tokenizer, tokenizer_config)
-
-    def reopen(self, config: ClassifyRunConfig, origin: Origin) -> Labelled:
-        assert origin.run is not None
-        tables = read_tables(config.data)
-        check_same(config.data, tables.config)
-        return Labelled(config, tables, Tokenizer.load(origin.run.tokenizer_file), origin)
+    def experiment(self, config: ClassifyRunConfig, data: Tables, tokenizer: Tokenizer, origin: Origin) -> Labelled:
+        return Labelled(config, data, tokenizer, origin)
 
     def read_data(self, config: TableConfig) -> Tables:
         return read_tables(config)
+
+    def check_same(self, recorded: TableConfig, found: TableConfig) -> None:
+        check_same(recorded, found)
+
+    def texts(self, data: Tables) -> list[str]:
+        return [part for parts in data.train.inputs() for part in parts]
+
+    def head(self, data: Tables) -> dict[str, Any]:
+        """A score for each of these labels."""
+        labels = data.labels
+        names = tuple(labels.classes)
+        return {"kind": "classes", "classes": max(1, len(names)), "labels": names, "several": labels.kind == "several"}
+
+    def size_fields(self, sizing: Sizing, data: Tables) -> Mapping[str, Any]:
+        return {} if data.config.pair is None else sizing.pairs
 
     def as_used(self, model: nn.Module, run: Run) -> nn.Module:
         assert isinstance(run.config.data, TableConfig)
@@ -141,53 +117,37 @@ TASK = Classify()
 
 
 @dataclass
-class Labelled(Experiment):
-    """Labelled texts as tokens, read in batches of similar length."""
+class Labelled(EncoderExperiment):
+    """Labelled texts as tokens."""
 
     task_name = TASK.name
     concludes = True
     config: ClassifyRunConfig
-    tables: Tables
-    tokenizer: Tokenizer
-    origin: Origin = NO_ORIGIN
+    data: Tables
 
     @property
-    def length(self) -> int:
-        """Tokens of a text that are read."""
-        return _length(self.config.model, self.config.data.length)
-
-    @property
-    def epochs(self) -> float:
-        """Readings of the table that are worth it."""
-        if self.config.start is not None and not getattr(self.config.model, "zero_outputs", False):
-            # a finished model is soon bent
-            return FEWEST
-        return min(MOST, max(FEWEST, STEPS * self.config.training.batch / len(self.tables.train)))
+    def lengths(self) -> NDArray[np.integer]:
+        return self.parts["train"].inputs.lengths
 
     @cached_property
     def parts(self) -> dict[str, evaluator.EvaluationSplit]:
         """Train, validation and test, as tokens and values."""
-        given = {"train": self.tables.train, "validation": self.tables.validation, "test": self.tables.test}
+        given = {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}
         return {name: self._judged(part) for name, part in given.items() if part is not None}
 
     def _judged(self, examples: Examples) -> evaluator.EvaluationSplit:
         assert examples.labels is not None
         return evaluator.EvaluationSplit(
             encoded(self.tokenizer, examples.inputs(), self.length),
-            self.tables.labels.encode(examples.labels, examples.lines, examples.name),
+            self.data.labels.encode(examples.labels, examples.lines, examples.name),
         )
 
     @cached_property
     def judge(self) -> evaluator.Evaluator:
         data = self.config.data
         return evaluator.Evaluator(
-            self.tables.labels, data.mean, data.deviation, torch.device(self.config.training.device)
+            self.data.labels, data.mean, data.deviation, torch.device(self.config.training.device)
         )
-
-    @cached_property
-    def order(self) -> ByLength:
-        training = self.config.training
-        return ByLength(self.parts["train"].inputs.lengths, training.batch, training.seed)
 
     @cached_property
     def spelling(self) -> Spelling:
@@ -203,10 +163,6 @@ class Labelled(Experiment):
         row, now = self.parts["train"].inputs.varied(places, numbers, self.spelling)
         return LabelledRow(row, torch.from_numpy(self.targets[places[now]]))
 
-    @property
-    def per_epoch(self) -> int:
-        return len(self.tables.train)
-
     def held_out(self) -> HeldOut:
         texts, labels = self.parts["validation"].inputs, torch.from_numpy(self._targets("validation"))
         rows = [LabelledRow(texts.row([n]), labels[n : n + 1]) for n in some_of(len(texts.ids))]
@@ -215,7 +171,7 @@ class Labelled(Experiment):
     def _targets(self, part: str) -> np.ndarray:
         """Labels as the loss wants them: numbers by their deviation from the mean."""
         values, data = self.parts[part].values, self.config.data
-        if self.tables.labels.kind == "number":
+        if self.data.labels.kind == "number":
             return ((values - data.mean) / data.deviation).astype(np.float32)
         return values
 
@@ -224,35 +180,22 @@ class Labelled(Experiment):
 
     @cached_property
     def classification(self) -> Classification:
-        objective, special = self.config.objective, self.tokenizer.special
-        kept = [token for token in (special.classify, special.separate, special.pad) if token is not None]
-        hidden = special.mask if special.mask is not None else special.unknown
         return Classification(
-            self.tables.labels.kind,  # type: ignore[arg-type]
+            self.data.labels.kind,  # type: ignore[arg-type]
             weights=self.weights,
-            smoothing=objective.smoothing,
-            word_dropout=objective.word_dropout if hidden is not None else 0.0,
-            hidden=hidden or 0,
-            whole=kept,
+            smoothing=self.config.objective.smoothing,
+            **self.dropping_words(),
         )
 
     @cached_property
     def weights(self) -> list[float] | None:
         """One for each class, where they are wanted."""
-        return evaluator.weights_for(self.config.objective.weights, self.parts["train"].values, self.tables.labels)
+        return evaluator.weights_for(self.config.objective.weights, self.parts["train"].values, self.data.labels)
 
     @property
     def judged_tokens(self) -> int:
         """What is judged is read once for the temperature and once to measure."""
         return 2 * sum(int(part.inputs.lengths.sum()) for name, part in self.parts.items() if name != "train")
-
-    @property
-    def most(self) -> int:
-        return round(self.epochs * self.per_epoch / self.config.training.batch)
-
-    @property
-    def has_test(self) -> bool:
-        return self.tables.test is not None
 
     def measure(self, model: nn.Module, part: str, ranks: Ranks) -> dict[str, Any]:
         return self.judge.measure(model, self.parts[part], whole=part == "test")
@@ -273,99 +216,14 @@ class Labelled(Experiment):
         return told
 
     def describe(self) -> dict[str, Any]:
-        training, labels, rows = self.config.training, self.tables.labels, len(self.tables.train)
-        texts = self.parts["train"].inputs
+        labels = self.data.labels
         return {
-            "columns": self.tables.why,
+            "columns": self.data.why,
             "labels": labels.kind,
             "classes": len(labels.classes),
             "weighted": self.weights is not None,
-            "examples": rows,
+            "examples": len(self.data.train),
             **{f"{name}_examples": len(part.values) for name, part in self.parts.items() if name != "train"},
-            "cut": texts.cut,
-            **self.common_facts(max(1, round(float(texts.lengths.mean()))), training.steps * training.batch / rows),
+            "cut": self.parts["train"].inputs.cut,
+            **self.text_facts(),
         }
-
-
-def _plan(origin: Origin, tables: Tables, tokenizer: Tokenizer, tokenizer_config: TokenizerConfig | None) -> Labelled:
-    """The model, what the user set on top, then the number of steps."""
-    request, start, ranks = origin.asked, origin.start, origin.ranks
-    model = request.apply("model", _model(request, tokenizer, start, tables))
-    if start is not None:
-        start.build(model)  # refuses settings that its weights do not fit
-    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
-    training = planning.first_training(request, BATCH, ranks, minutes, _learning(model, start))
-    freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
-    config = ClassifyRunConfig(
-        model=model,
-        tokenizer=tokenizer_config,
-        data=tables.config.override({"length": _length(model, tables.config.length)}),
-        training=training,
-        start=request.start,
-        objective=request.apply("objective", _objective(model, start)),
-    )
-    labelled = Labelled(config, tables, tokenizer, origin)
-    rows = len(tables.train)
-    pieces = planning.Pieces(rows, labelled.seconds_per_step, labelled.seconds_at_end, labelled.epochs)
-    training = planning.with_steps(training, request, pieces, ranks)
-    if not training.evaluate_every:
-        each = max(1, rows // training.batch)
-        training = training.override({"evaluate_every": max(1, min(each, training.steps // 4))})
-    return replace(labelled, config=config.override({"training": training}))
-
-
-def _is_finished(start: Start | None) -> bool:
-    """Whether training begins with a model that was trained long before; ours have only read a little."""
-    return start is not None and not getattr(start.model, "zero_outputs", False)
-
-
-def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:
-    """As the family learns a small table best; a finished model is only bent."""
-    if not _is_finished(start):
-        return dict(_sizing(model.kind).training)
-    rate = 0.04 / getattr(model, "width", 768)  # 5e-5 for BERT's width, as its authors advise
-    return {"optimizer": AdamWConfig(learning_rate=rate), "warmup": 0.1, "decay": 0.9}
-
-
-def _objective(model: ModelConfig, start: Start | None) -> ClassifyConfig:
-    """A finished model is not shown words that are hidden or spelled otherwise: it knows enough of them."""
-    if _is_finished(start):
-        return ClassifyConfig(respelling=0.0, word_dropout=0.0)
-    return ClassifyConfig().override(_sizing(model.kind).objective)
-
-
-def _model(request: Request, tokenizer: Tokenizer, start: Start | None, tables: Tables) -> ModelConfig:
-    """With a head for these labels."""
-    head = {"head": _head(tables)}
-    if start is not None:
-        fields = {} if _is_finished(start) else {"dropout": _size(start.model.kind).model["dropout"]}
-        return start.model.override(fields | head)
-    family, fields = preset(request.model or TASK.family)
-    model = ModelConfig.from_config({"kind": family, **fields, "vocab_size": tokenizer.vocab_size})
-    if fields:
-        return model.override(head)
-    longest = {} if model.context is None else {"max_length": tables.config.length or LONGEST}
-    paired = {} if tables.config.pair is None else _sizing(family).pairs
-    return model.override({**_size(family).model, **paired, **longest, **head})
-
-
-def _sizing(family: str) -> Sizing:
-    return sizing_of(family, ClassifiesText)
-
-
-def _size(family: str) -> SizePreset:
-    """A small table is learned by the smallest model, however much time there is."""
-    return _sizing(family).choose(Budget(0.0))
-
-
-def _length(model: ModelConfig, wanted: int | None) -> int:
-    """Tokens of a text that are read: as many as are wanted and as it can."""
-    length = wanted or LONGEST
-    return min(length, model.context or length)
-
-
-def _head(tables: Tables) -> dict[str, Any]:
-    """A score for each of these labels."""
-    labels = tables.labels
-    names = tuple(labels.classes)
-    return {"kind": "classes", "classes": max(1, len(names)), "labels": names, "several": labels.kind == "several"}
