@@ -47,7 +47,7 @@ def theirs(width: int, depth: int, heads: int, patch: int, size: int) -> nn.Modu
     return VisionTransformer(**sizes, num_classes=CLASSES)
 
 
-def step(model: nn.Module, logits: Callable[[torch.Tensor], torch.Tensor], size: int, batch: int) -> Callable[[], None]:
+def step(model: nn.Module, size: int, batch: int) -> Callable[[], None]:
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     torch.manual_seed(0)
@@ -55,7 +55,7 @@ def step(model: nn.Module, logits: Callable[[torch.Tensor], torch.Tensor], size:
 
     def work() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(logits(pixels), labels).backward()
+        F.cross_entropy(model(pixels), labels).backward()
         optimizer.step()
 
     return work
@@ -67,8 +67,7 @@ def main() -> None:
         mine, peer = ours(*sizes), theirs(*sizes)
         counts = [sum(p.numel() for p in model.parameters()) for model in (mine, peer)]
         assert counts[0] == counts[1], counts
-        both = [(mine, lambda x, m=mine: m.class_logits(m(x))), (peer, peer)]  # type: ignore[misc]
-        first, second = (step(model, logits, sizes[-1], batch) for model, logits in both)
+        first, second = (step(model, sizes[-1], batch) for model in (mine, peer))
         compare(f"train-{name}/timm", first, second, units=batch)
 
 

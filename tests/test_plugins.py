@@ -13,6 +13,7 @@ from fixtures.plugins import restore_registries
 from weft import plugins
 from weft.blocks import AttentionConfig
 from weft.errors import ConfigError, DataError
+from weft.tasks.data_check import CheckRequest, find_check
 from weft.tasks.names import task_names
 from weft.tasks.task import find_task
 
@@ -168,3 +169,59 @@ def test_a_task_of_a_plugin_is_found_by_its_name(desk):
         with pytest.raises(ConfigError, match="two tasks are called retell"):
             plugins.load_plugin(desk / "again.py")
     assert "retell" not in task_names()
+
+
+RETELL = """
+from weft.tasks.data_check import DataCheck
+from weft.tasks.findings import Findings, count_rows
+from weft.tasks.generate.task import Generate
+
+def count(asked):
+    parts = {"train": {"stories": len(asked.train)}}
+    rows = count_rows(list(parts.values()), {"stories": "stories"})
+    return Findings(parts, {"column": asked.columns.get("text")}, ["All of it was looked at."], rows)
+
+STORIES = DataCheck(
+    "stories", lambda paths, columns: paths[0].endswith(".story"), count, columns=("text",), options=(), turn=0
+)
+
+class Retell(Generate):
+    name = "retell"
+    data_checks = (STORIES,)
+"""
+
+
+def test_the_check_of_a_plugins_task_is_found(desk):
+    """By the name of its task and by what it recognises; it has the options that it says, and those alone."""
+    (desk / "retell.py").write_text(RETELL)
+    (desk / "long.story").write_text(TEXT)
+    plugin = ("--plugin", "retell.py")
+    assert "Held out" in run_weft("check", "long.story", cwd=desk).stdout
+    with restore_registries():
+        told = run_weft("check", "long.story", *plugin, cwd=desk).stdout
+        assert "All of it was looked at." in told and "Nothing speaks against" in told
+        assert [line.split() for line in told.splitlines() if "stories" in line] == [["stories", "1"]]
+        found = json.loads(
+            run_weft("check", "retell", "book.txt", "a.txt", "--text", "x", "--json", *plugin, cwd=desk).stdout
+        )
+        assert found["train"] == {"stories": 2} and found["test"] is None and found["column"] == "x"
+        assert "Held out" in run_weft("check", "book.txt", *plugin, cwd=desk).stdout, "others stay what they are"
+        for option, value in (("--label", "x"), ("--tokenizer", "bpe"), ("--test", "b.story")):
+            refused = run_weft("check", "long.story", option, value, *plugin, cwd=desk, check=False)
+            assert refused.returncode == 2 and "with stories" in refused.stderr
+    assert find_check(None, ["long.story"], ()).things == "a text"
+
+
+def test_a_task_without_a_check_is_refused_by_name(desk):
+    (desk / "retell.py").write_text(RETELL.replace("data_checks = (STORIES,)", ""))
+    with restore_registries():
+        refused = run_weft("check", "retell", "book.txt", "--plugin", "retell.py", cwd=desk, check=False)
+        assert refused.returncode == 1 and "the task 'retell' does not exist yet" in refused.stderr
+        assert "translate" in refused.stderr and "embed" not in refused.stderr
+
+
+def test_options_are_refused_by_what_they_are_given_with():
+    chosen = find_check("tag", ["a.conll"], ())
+    chosen.check_options(CheckRequest(["a.conll"], test=["b.conll"], columns={"label": "4"}))
+    with pytest.raises(ConfigError, match="--pair with tagged sentences"):
+        chosen.check_options(CheckRequest(["a.conll"], columns={"pair": "4"}))

@@ -15,7 +15,7 @@ from weft.report.training import made_report
 from weft.tasks import Run
 from weft.tasks import load as open_run
 from weft.tasks import train as train_without_report
-from weft.tasks.keywords import Given, TrainKeywords
+from weft.tasks.options import Given, TrainOptions
 
 
 def _export(path: Path, folder: str | Path, to: str | None) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def load(path: str | Path) -> Run:
 
 
 @functools.wraps(train_without_report)
-def train(data: Given = None, **options: Unpack[TrainKeywords]) -> Run:
+def train(data: Given = None, **options: Unpack[TrainOptions]) -> Run:
     run = train_without_report(data, **options)
     finished = run_status(run.directory.path).state == "finished"
     if finished and os.environ.get("RANK", "0") == "0":  # under torchrun, the first process writes for all

@@ -613,7 +613,7 @@ MUTANTS = [
     Mutant(
         "recurring: the last of both at one end",
         "models/rnn.py",
-        old="states[:, 0, half:]",
+        old="states[rows, keep.int().argmax(1), half:]",
         new="last[:, half:]",
         tests=RECURRENT,
     ),

@@ -10,6 +10,7 @@ CUTTING = ["tests/cli/test_tokens.py"]
 MAPS_TYPED = ["tests/cli/test_attention_maps.py"]
 INSIDE_TYPED = ["tests/cli/test_inspect_inside.py"]
 INSPECTING = ["tests/cli/test_inspect.py"]
+CHECKING = ["tests/cli/test_check_pairs.py", "tests/tasks/test_labelled_check.py", "tests/tasks/test_pair_facts.py"]
 
 MUTANTS = [
     Mutant(
@@ -144,5 +145,33 @@ MUTANTS = [
         old='if _own_loop(found) or not told["memory"]["fits"]:',
         new="if _own_loop(found):",
         tests=INSPECTING,
+    ),
+    Mutant(
+        "checking: the check of a plugin's task is not found",
+        "tasks/data_check.py",
+        old='return getattr(REGISTERED[task], "data_checks", ())',
+        new="return ()",
+        tests=["tests/test_plugins.py"],
+    ),
+    Mutant(
+        "checking: the kinds of data are asked in any order",
+        "tasks/data_check.py",
+        old="key=lambda one: one.turn or 0)",
+        new="key=lambda one: -(one.turn or 0))",
+        tests=CHECKING,
+    ),
+    Mutant(
+        "checking: what stands beside a text is not compared",
+        "data/column_check.py",
+        old="return len(self.keys) - len(self._rows)",
+        new="return len(self.keys) - len(self._texts)",
+        tests=CHECKING,
+    ),
+    Mutant(
+        "checking: all texts that are known have the same label",
+        "data/column_check.py",
+        old="return Overlap(found, same, found - same)",
+        new="return Overlap(found, found, 0)",
+        tests=CHECKING,
     ),
 ]

@@ -10,12 +10,15 @@ import pytest
 
 from fixtures.commands import run_weft_process
 from fixtures.texts import WORDS, make_text
-from weft.cli.check import describe
 from weft.errors import DataError
+from weft.tasks.data_check import CheckRequest
 from weft.tasks.generate import check as text_check
 from weft.tasks.generate import overlap
-from weft.tasks.generate.check import check_text
 from weft.tasks.generate.overlap import LineSample
+
+
+def check_text(*parts):
+    return text_check.check_text(CheckRequest(*parts))
 
 
 def sentence(rng):
@@ -48,50 +51,55 @@ def test_the_numbers_are_those_of_a_plain_count(tmp_path, seed, monkeypatch):
     content = "\n".join(rng.choices(pool, k=1500)) + "\n" * (seed % 2)
     found = check_text((write(tmp_path / "a.txt", content),))
     expected = plain_count(content)
-    assert found.characters == len(content)
+    assert found.facts["characters"] == len(content)
     assert found.to_dict()["bytes"] == len(content.encode())
-    assert found.lines == len(content.splitlines())
-    assert found.train.characters == found.tokens["characters"] == expected["train"]
-    assert found.tokens["bytes"] == found.train.bytes
-    assert found.repeated == pytest.approx(expected["repeated"])
-    assert found.leaked == pytest.approx(expected["leaked"])
-    assert found.compared == expected["compared"]
-    assert found.leaked > 0.5 and any("training part" in warning for warning in found.warnings)
-    assert found.one_in == 1
+    assert found.facts["lines"] == len(content.splitlines())
+    assert found.parts["train"]["characters"] == found.facts["tokens"]["characters"] == expected["train"]
+    assert found.facts["tokens"]["bytes"] == found.parts["train"]["bytes"]
+    assert found.facts["repeated_lines"] == pytest.approx(expected["repeated"])
+    assert found.facts["leakage"] == pytest.approx(expected["leaked"])
+    assert found.facts["compared_lines"] == expected["compared"]
+    assert found.facts["leakage"] > 0.5 and any("training part" in warning for warning in found.warnings)
+    assert found.facts["lines_remembered_one_in"] == 1
 
 
 def test_a_text_without_copies_has_none(tmp_path):
     content = "".join(f"line {i} is one that stands here only once, for sure\n" for i in range(500))
     found = check_text((write(tmp_path / "a.txt", content),))
-    assert (found.repeated, found.repeated_long, found.leaked) == (0, 0, 0)
-    assert found.compared >= 49
+    assert (found.facts["repeated_lines"], found.facts["repeated_long_lines"], found.facts["leakage"]) == (0, 0, 0)
+    assert found.facts["compared_lines"] >= 49
     assert found.warnings == []
-    assert found.held_out == pytest.approx(0.1, abs=1e-4)
+    assert found.facts["held_out"] == pytest.approx(0.1, abs=1e-4)
 
 
 def test_validation_files_are_compared_instead(tmp_path):
     lines = [f"line {i} is one that stands here only once, for sure\n" for i in range(300)]
     train, other = write(tmp_path / "a.txt", "".join(lines)), write(tmp_path / "b.txt", "".join(lines[:30]))
     found = check_text((train,), (other,))
-    assert (found.leaked, found.compared, found.validation.lines, found.lines) == (1, 30, 30, 330)
-    assert found.files == [train, other]
-    assert found.train.characters == len("".join(lines))
+    assert (
+        found.facts["leakage"],
+        found.facts["compared_lines"],
+        found.parts["validation"]["lines"],
+        found.facts["lines"],
+    ) == (1, 30, 30, 330)
+    assert found.facts["files"] == [train, other]
+    assert found.parts["train"]["characters"] == len("".join(lines))
 
 
 def test_several_files_end_their_lines_and_add_a_token(tmp_path):
     for name in "abcdefghij":
         write(tmp_path / f"{name}.txt", "the same one line without an end, but a long one indeed")
     found = check_text((str(tmp_path),))
-    assert found.lines == 10
-    assert found.repeated == pytest.approx(8 / 9)
-    assert found.leaked == 1
-    assert found.tokens["characters"] == found.train.characters + 9
+    assert found.facts["lines"] == 10
+    assert found.facts["repeated_lines"] == pytest.approx(8 / 9)
+    assert found.facts["leakage"] == 1
+    assert found.facts["tokens"]["characters"] == found.parts["train"]["characters"] + 9
     from weft.data import tokenise
     from weft.tasks.sources import DataConfig, read_source
     from weft.text import TokenizerConfig
 
     source = read_source(DataConfig(train=(str(tmp_path),)))
-    for kind, tokens in found.tokens.items():
+    for kind, tokens in found.facts["tokens"].items():
         fields = {"kind": kind} | ({"vocab_size": 512} if kind == "bpe" else {})
         tokenizer = TokenizerConfig.from_config(fields).train(source.train.pieces())
         assert len(tokenise(source.train, tokenizer, None)) == tokens, kind
@@ -101,13 +109,13 @@ def test_estimated_tokens_are_near(tmp_path, monkeypatch):
     content = make_text(60_000)
     path = write(tmp_path / "a.txt", content)
     exact = check_text((path,))
-    assert exact.exact == ("characters", "bytes", "words", "bpe")
+    assert exact.facts["exact_tokens"] == ["characters", "bytes", "words", "bpe"]
     monkeypatch.setattr(text_check, "SAMPLE", 20_000)
     rough = check_text((path,))
-    assert rough.exact == ("characters", "bytes")
-    assert rough.tokens["words"] == pytest.approx(exact.tokens["words"], rel=0.1)
-    assert rough.tokens["bpe"] == pytest.approx(exact.tokens["bpe"], rel=0.15)
-    assert any("about" in line for line in describe(rough))
+    assert rough.facts["exact_tokens"] == ["characters", "bytes"]
+    assert rough.facts["tokens"]["words"] == pytest.approx(exact.facts["tokens"]["words"], rel=0.1)
+    assert rough.facts["tokens"]["bpe"] == pytest.approx(exact.facts["tokens"]["bpe"], rel=0.15)
+    assert any("about" in line for line in rough.sentences)
 
 
 def test_many_lines_are_estimated_in_bounded_memory():
@@ -128,8 +136,8 @@ def test_a_line_without_end_is_taken_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(overlap, "LONGEST", 1000)
     content = "x" * 3_000_000 + "\n" + "y" * 50_000
     found = check_text((write(tmp_path / "a.txt", content),))
-    assert found.lines == 2
-    assert found.characters == len(content)
+    assert found.facts["lines"] == 2
+    assert found.facts["characters"] == len(content)
 
 
 def test_damage_of_earlier_conversions_is_a_warning(tmp_path):

@@ -37,7 +37,7 @@ def test_two_files_and_others_beside_them(desk):
     assert "lines 1,200 30 1,200 pairs 1,200 30 1,200" in shown
     assert "target/source characters 1.00 1.00 1.00" in shown and "cut at 64 tokens 0 0 0" in shown
     assert "pairs also in train 0 1,200 (100.0%)" in shown
-    assert "Warning: 1,200 of 1,200 sources in train.csv also stand in train.en, train.de" in shown
+    assert "Warning: 100.0% of the sources in train.csv also stand in train.en, train.de" in shown
     assert told.stderr == ""
     alone = words(run_weft("check", "train.en", "train.de", cwd=desk))
     assert "also in" not in alone and "Nothing speaks against training on it." in alone

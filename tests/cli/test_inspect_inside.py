@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import weft
 from fixtures.commands import generator_command, image_classifier_command, read_error_lines, run_weft, set_flags
 from fixtures.images import write_image_folder
 from fixtures.texts import make_text
@@ -114,6 +115,14 @@ def test_flow_of_a_run(place):
     assert found["start"][0]["first_to_last"] is None, "the last map begins at zero"
     assert max(found["distance"]) == 1
     assert "At the start nothing passes" in run_weft("inspect", "run", "--flow", cwd=place).stdout
+
+
+def test_flow_of_a_recurrent_classifier(tmp_path):
+    """It reads tokens and says nothing of the next one: there is no distance."""
+    rows = [(f"the {word} film", "good" if n % 2 else "bad") for n, word in enumerate("abcdefghijklmnop" * 4)]
+    weft.train(rows, task="classify", model="lstm", steps=1, threads=1, out=tmp_path / "run", set={"model.width": 8})
+    found = told_by(tmp_path, "run", "--flow")["flow"]
+    assert found["now"] and "distance" not in found
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

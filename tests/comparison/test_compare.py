@@ -276,8 +276,8 @@ def test_from_python(folder):
     assert repr(weft.compare(resume="p")) == repr(result)
     with pytest.raises(ConfigError, match="resume alone"):
         weft.compare(resume="p", steps=3)
-    for unknown in ({"model": "gpt"}, {"step": 3}):
-        with pytest.raises(TypeError):
+    for unknown, meant in (({"model": "gpt"}, "models"), ({"step": 3}, "steps")):
+        with pytest.raises(ConfigError, match=f"unknown option .*\ndid you mean '{meant}'"):
             weft.compare("book.txt", **unknown)
 
 

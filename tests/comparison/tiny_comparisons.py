@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fixtures.comparisons import TINY
 from weft.comparison.session import Session
-from weft.comparison.trials import TrialSpec
+from weft.comparison.variants import TrialSpec
 
 TINY_SETTINGS = dict(setting.split("=") for setting in TINY)
 KINDS = {"model.attention.kind": ["softmax", "hard"]}

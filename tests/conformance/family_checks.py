@@ -26,6 +26,7 @@ from weft.models import (
     ClassifiesImages,
     ClassifiesText,
     Converter,
+    EncodesImages,
     EncodesText,
     FillsMasks,
     ImageConfig,
@@ -87,11 +88,15 @@ def is_called(config: ModelConfig) -> bool:
         return False
 
 
-def is_called_with_padding(config: ModelConfig) -> bool:
-    """A model that reads, and gives a state for each token."""
-    if EncodesText not in config.provides or CausalLM in config.provides or not is_called(config):
-        return False
-    return "keep" in inspect.signature(config.skeleton().forward).parameters
+def reads_padding_of(method: str) -> Callable[[ModelConfig], bool]:
+    """A model that reads whole texts, and has this method, which can be told of padding."""
+
+    def applies(config: ModelConfig) -> bool:
+        reads = {EncodesText, ClassifiesText} & config.provides and CausalLM not in config.provides
+        found = getattr(config.skeleton(), method, None) if reads and is_called(config) else None
+        return found is not None and "keep" in inspect.signature(found).parameters
+
+    return applies
 
 
 def has_attention(config: ModelConfig) -> bool:
@@ -132,16 +137,21 @@ def inputs_of(model: torch.nn.Module, batch: int) -> tuple[Tensor, ...]:
     return found
 
 
+HEADS = ((FillsMasks, "masked_logits"), (TagsTokens, "token_logits"), (ClassifiesImages, "class_logits"))
+
+
 def results(model: torch.nn.Module, config: ModelConfig) -> dict[str, Tensor]:
-    """What each of its heads gives for some inputs."""
+    """What each of its heads gives for some inputs, and the states that they read."""
     like = next(model.parameters(), torch.zeros(0, dtype=torch.float64))
     found: dict[str, Tensor] = {}
     if is_called(config):
         given = [one.to(like.dtype) if one.is_floating_point() else one for one in inputs_of(model, 2)]
         found["call"] = model(*given)
-    for can, head in ((FillsMasks, "masked_logits"), (TagsTokens, "token_logits"), (ClassifiesImages, "class_logits")):
+        if {EncodesText, EncodesImages} & config.provides:
+            found["states"] = model.hidden(*given)
+    for can, head in HEADS:
         if can in config.provides:
-            found[head] = getattr(model, head)(found["call"])
+            found[head] = getattr(model, head)(found["states"])
     if ClassifiesText in config.provides:
         found["text_logits"] = model.text_logits(TextRow.of(texts()))
     if WordVectorTable in config.provides:
@@ -250,14 +260,25 @@ def a_later_token_never_reaches_what_is_written_before(config: ModelConfig) -> N
 # -- reading ----------------------------------------------------------------------------------
 
 
-@check(is_called_with_padding)
+@check(reads_padding_of("hidden"))
 def states_of_padded_texts_are_those_alone(config: ModelConfig) -> None:
+    model = made(config)
+    for side in ("left", "right"):
+        rows, keep = padded(texts(), side)
+        found = model.hidden(rows, keep=keep)
+        for row, text in enumerate(texts()):
+            close(found[row, keep[row]], model.hidden(text[None])[0], (side, row))
+
+
+@check(reads_padding_of("forward"))
+def padded_texts_have_the_logits_they_have_alone(config: ModelConfig) -> None:
+    """Those of their tokens, or those of the whole text."""
     model = made(config)
     for side in ("left", "right"):
         rows, keep = padded(texts(), side)
         found = model(rows, keep=keep)
         for row, text in enumerate(texts()):
-            close(found[row, keep[row]], model(text[None])[0], (side, row))
+            close(found[row, keep[row]] if found.dim() == 3 else found[row], model(text[None])[0], (side, row))
 
 
 @check(promises(EncodesText))
@@ -288,6 +309,54 @@ def example_inputs_can_be_called(config: ModelConfig) -> None:
 
 def numbers_of(dtype: torch.dtype) -> Callable[[tuple[int, ...], int], Tensor]:
     return lambda shape, below: numbers(shape, below) if below else numbers(shape, below).to(dtype)
+
+
+@check(is_called)
+def a_call_gives_the_logits_of_its_head(config: ModelConfig) -> None:
+    """In the shape that the head promises, and what it reads from the states; a trunk gives these."""
+    model = made(config)
+    given = inputs_of(model, 2)
+    answer = model(*given)
+    shape, ways = read_by_its_head(model, config, given)
+    assert answer.shape == shape, (answer.shape, shape)
+    for way, found in ways.items():
+        close(answer, found, way)
+
+
+def read_by_its_head(
+    model: torch.nn.Module, config: ModelConfig, given: tuple[Tensor, ...]
+) -> tuple[tuple[int, ...], dict[str, Tensor]]:
+    """The shape of its logits, and these by other ways than the call: from states, and from texts in one row."""
+    can, first = config.provides, given[0]
+    if WordVectorTable in can:
+        scores = model.hidden(*given[:2]) @ model.output.weight.T
+        compared = given[2:] or (torch.arange(config.vocab_size).expand(len(first), -1),)
+        return tuple(compared[0].shape), {"output": scores.gather(1, compared[0])}
+    if Seq2SeqLM in can:
+        source, target = given
+        found = model.logits(model.states(target, model.encode(source)))
+        return (*target.shape, config.vocab_size), {"logits": found}
+    if isinstance(model, LearnsByCounting):  # it has tables and no states
+        parts = [model.next_logits(first[:, : n + 1], caches=model.new_caches()) for n in range(first.shape[1])]
+        return (*first.shape, config.vocab_size), {"next_logits": torch.stack(parts, 1)}
+    if CausalLM in can:
+        return (*first.shape, config.vocab_size), {"logits": model.logits(model.hidden(first))}
+    head, ways = getattr(config, "head", None), dict[str, Tensor]()
+    if ClassifiesText in can:
+        ways["text_logits"] = model.text_logits(TextRow.of(*(list(one) for one in given)))
+        if EncodesText not in can:
+            return (len(first), head.classes), ways
+    states = model.hidden(*given)
+    if FillsMasks in can:
+        return (*first.shape, config.vocab_size), {"masked_logits": model.masked_logits(states)}
+    if TagsTokens in can:
+        return (*first.shape, len(head.labels)), {"token_logits": model.token_logits(states)}
+    if {ClassifiesText, ClassifiesImages} & can:
+        return (len(first), head.classes), ways | {"class_logits": model.class_logits(states)}
+    if getattr(head, "pairs", False):
+        return (len(first), head.answers[0]), {"pair_logits": model.pair_logits(states)}
+    assert states.dim() == 3 and len(states) == len(first), "a trunk has a state for each token or place"
+    return tuple(states.shape), {"hidden": states}
 
 
 @check(is_called)

@@ -13,7 +13,7 @@ from conformance.test_converters import bases, faults
 from fixtures.families import Case, find_heads
 from fixtures.plugins import GUIDES, restore_registries, write_plugins
 from weft.blocks import PositionConfig
-from weft.models import CausalLM, Converter, ModelConfig, Seq2SeqLM
+from weft.models import CausalLM, Converter, ImageConfig, ModelConfig, Seq2SeqLM
 from weft.models.gpt.converters import GPT2Converter
 from weft.plugins import load_all, load_plugin
 from weft.weights import Change, Row, WeightTable
@@ -42,6 +42,14 @@ CHECKS = [
 @pytest.mark.parametrize(("config", "name"), CHECKS)
 def test_family(config, name):
     family_checks.ALL[name](config)
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+@pytest.mark.parametrize("kind", [kind for kind in ModelConfig.registry if isinstance(VARIANTS.get(kind), ImageConfig)])
+def test_a_head_of_images_with_a_hidden_layer(kind, classes):
+    """Without classes it gives a vector for who asks for it, and the model is a trunk."""
+    config = VARIANTS[kind].override({"head.hidden": 5, "head.classes": classes})
+    family_checks.ALL["a_call_gives_the_logits_of_its_head"](config)
 
 
 @pytest.mark.parametrize("name", Converter.registry)
@@ -124,8 +132,26 @@ def reads_padding_of_sources(model):
 
 
 def takes_all_for_one_text(model):
-    read = model.forward
-    model.forward = lambda tokens, segments=None, *, keep=None, unpadded=None: read(tokens, segments)
+    read = model.hidden
+    model.hidden = lambda tokens, segments=None, keep=None, *, unpadded=None: read(tokens, segments)
+
+
+def gives_states(model):
+    model.forward = model.hidden
+
+
+def gives_states_of_the_target(model):
+    model.forward = lambda source, target: model.states(target, model.encode(source))
+
+
+def says_other_than_its_head(model):
+    answer = model.forward
+    model.forward = lambda *given: 1.01 * answer(*given)
+
+
+def pools_padding(model):
+    say = model.class_logits
+    model.class_logits = lambda hidden, keep=None, **row: say(hidden, **row)
 
 
 def looks_ahead(model):
@@ -158,7 +184,9 @@ def promises_another_length(model):
 
 
 NEXT, CLASSES = "lstm {'head': {'kind': 'next'}}", "bert {'head': {'kind': 'classes'}}"
-BERT = "bert {'head': {'kind': 'masked'}}"
+BERT, TRUNK = "bert {'head': {'kind': 'masked'}}", "bert {'head': {'kind': 'none'}}"
+READER, VIT = "gru {'head': {'kind': 'classes'}}", "vit {'head.classes': 3}"
+BAG = "bag-of-words {'head': {'kind': 'classes'}}"
 WRONG = [
     ("cached_equals_uncached_in_any_chunks", "gpt", forgets),
     ("cached_equals_uncached_in_any_chunks", NEXT, forgets),
@@ -171,6 +199,18 @@ WRONG = [
     ("texts_together_have_the_states_they_have_alone", BERT, takes_all_for_one_text),
     ("texts_together_have_the_states_they_have_alone", NEXT, hears_other_rows),
     ("texts_in_one_row_have_the_classes_they_have_alone", CLASSES, takes_all_for_one_text),
+    ("padded_texts_have_the_logits_they_have_alone", BERT, takes_all_for_one_text),
+    ("padded_texts_have_the_logits_they_have_alone", CLASSES, pools_padding),
+    ("padded_texts_have_the_logits_they_have_alone", READER, pools_padding),
+    *(
+        ("a_call_gives_the_logits_of_its_head", told, gives_states)
+        for told in ("gpt", NEXT, BERT, CLASSES, READER, VIT)
+    ),
+    ("a_call_gives_the_logits_of_its_head", "t5", gives_states_of_the_target),
+    *(
+        ("a_call_gives_the_logits_of_its_head", told, says_other_than_its_head)
+        for told in (BERT, CLASSES, TRUNK, READER, VIT, "t5", BAG, "ngram", "skipgram")
+    ),
     ("rows_of_a_batch_do_not_meet", "gpt", hears_other_rows),
     ("weights_are_all_of_a_model", "gpt", has_numbers_of_its_own),
     ("reach_is_what_gradients_find", "gpt", looks_ahead),

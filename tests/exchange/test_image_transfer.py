@@ -191,7 +191,7 @@ def test_a_folder_that_does_not_say_how_is_trained_further_and_not_guessed(tmp_p
         assert preprocessing_of(run) is None
         with pytest.raises(DataError, match=f"expected {PREPROCESSOR}"):
             run.classify(path)
-        assert run.model(torch.zeros(1, 3, 16, 16)).shape == (1, 17, 16)
+        assert run.model.hidden(torch.zeros(1, 3, 16, 16)).shape == (1, 17, 16)
     certificate = export_run(tmp_path / "run", tmp_path / "out")
     assert "pixel_difference" not in certificate["transformers"] and not (tmp_path / "out" / PREPROCESSOR).exists()
     assert "AutoImageProcessor" not in (tmp_path / "out" / "README.md").read_text()

@@ -87,12 +87,10 @@ PAIRS = [("the cat, the cat!", "a dog"), ("x", "the cats sat on the mat."), ("ab
 
 
 def our_answer(model, batch):
-    """What their `.logits` has, by our own methods."""
+    """What their `.logits` has, by our own call."""
     keep = batch["attention_mask"].bool()
-    hidden, kind = model(batch["input_ids"], batch["token_type_ids"], keep), model.config.head.kind
-    if kind == "classes":
-        return model.class_logits(hidden)
-    return (hidden if kind == "pooled" else model.masked_logits(hidden))[keep]
+    found = model(batch["input_ids"], batch["token_type_ids"], keep)
+    return found[keep] if found.dim() == 3 else found
 
 
 def their_answer(model, batch):
@@ -150,7 +148,7 @@ def test_pipelines_open_what_was_exported(imported, tmp_path):
     for text in ("the cat", "a dog!", "x, y"):
         ids, segments = (torch.from_numpy(part.astype("int64"))[None] for part in run.tokenizer.encode_pair(text))
         with torch.no_grad():
-            shares = run.model.class_logits(run.model(ids, segments)).softmax(-1)[0]
+            shares = run.model(ids, segments).softmax(-1)[0]
         found = sorts(text)[0]
         assert found["label"] == run.model_config.head.labels[int(shares.argmax())]
         assert abs(found["score"] - float(shares.max())) < 1e-5
@@ -164,7 +162,7 @@ def test_gaps_are_filled_with_the_same_tokens(case, imported, tmp_path):
     body = run.tokenizer.encode_with_mask("the [MASK], a dog.").tolist()
     ids = torch.tensor([[run.tokenizer.special.classify, *body, run.tokenizer.special.separate]])
     with torch.no_grad():
-        shares = run.model.masked_logits(run.model(ids))[0, 1 + body.index(4)].softmax(-1)
+        shares = run.model(ids)[0, 1 + body.index(4)].softmax(-1)
     found = fills("the [MASK], a dog.")
     assert [entry["token"] for entry in found] == shares.topk(3).indices.tolist()
     assert abs(found[0]["score"] - float(shares.max())) < 1e-5

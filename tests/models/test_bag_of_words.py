@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from weft.cost import cost_of
-from weft.errors import ConfigError, UnsupportedError
+from weft.errors import ConfigError
 from weft.models import BagOfWordsConfig, ModelConfig, TextRow, preset
 from weft.objectives import Classification, LabelledRow
 
@@ -135,5 +135,14 @@ def test_its_config():
     assert cost.memory().total > 4 * cost.parameters
     with pytest.raises(ConfigError, match="repeats"):
         BagOfWordsConfig(vocab_size=V, repeats="twice")
-    with pytest.raises(UnsupportedError, match="bag of words"):
-        config.build()(torch.tensor([[1]]), keep=None)
+
+
+def test_what_is_not_kept_is_in_no_bag():
+    model, tokens = model_of(), torch.tensor([[5, 7, 9], [4, 4, 2]])
+    keep = torch.tensor([[True, True, True], [False, True, False]])
+    found = model(tokens, keep=keep)
+    assert torch.equal(found, model.text_logits(TextRow.of([[5, 7, 9], [4]])))
+    assert not torch.equal(found, model(tokens))  # a negative control
+    pairs, kinds = model_of(pairs=True), torch.tensor([[0, 0, 1], [0, 1, 1]])
+    expected = pairs.text_logits(TextRow.of([[5, 7, 9], [4]], [[0, 0, 1], [1]]))
+    assert torch.equal(pairs(tokens, kinds, keep), expected)

@@ -54,11 +54,11 @@ def test_padding_changes_nothing_on_either_side(style):
         tokens, keep = padded(texts, side)
         other, _ = padded(texts, side, fill=13)
         told, _ = padded(segments, side)
-        states = bert(tokens, told, keep)
-        assert torch.allclose(bert(other, told, keep)[keep], states[keep], atol=1e-12)
+        states = bert.hidden(tokens, told, keep)
+        assert torch.allclose(bert.hidden(other, told, keep)[keep], states[keep], atol=1e-12)
         for row, (text, segment) in enumerate(zip(texts, segments, strict=True)):
-            assert torch.allclose(bert(text[None], segment[None])[0], states[row, keep[row]], atol=1e-12)
-    assert (bert(tokens, told)[keep] - states[keep]).abs().max() > 1e-3  # a negative control: padding is seen
+            assert torch.allclose(bert.hidden(text[None], segment[None])[0], states[row, keep[row]], atol=1e-12)
+    assert (bert.hidden(tokens, told)[keep] - states[keep]).abs().max() > 1e-3  # a negative control: padding is seen
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -69,7 +69,7 @@ def test_unpadded_is_padded_with_gradients(style):
     weights = [torch.randn(n, 16, dtype=torch.float64) for n in LENGTHS]
     results = []
     for states in (
-        [states[row] for states, row in zip(bert(tokens, told, keep), keep, strict=True)],
+        [states[row] for states, row in zip(bert.hidden(tokens, told, keep), keep, strict=True)],
         encode(bert, texts, segments, tokens=12),
     ):
         loss = sum((state * weight).sum() for state, weight in zip(states, weights, strict=True))
@@ -91,7 +91,9 @@ def test_encoding_takes_lists_and_keeps_the_order():
     assert torch.allclose(first, torch.stack([s[0] for s in states]), atol=1e-5)
     tokens, keep = padded(texts)
     told, _ = padded(segments)
-    assert torch.allclose(bert.pair_logits(first[:, None]), bert.pair_logits(bert(tokens, told, keep)), atol=1e-5)
+    assert torch.allclose(
+        bert.pair_logits(first[:, None]), bert.pair_logits(bert.hidden(tokens, told, keep)), atol=1e-5
+    )
     found = list(encode_buckets(bert, lists, tokens=12))
     assert [bucket.numbers for bucket in found] == [[2, 1, 3], [4], [0]]
     assert encode(bert, []) == []
@@ -106,8 +108,8 @@ def test_encoding_takes_lists_and_keeps_the_order():
 def test_segments_and_their_absence():
     bert = model("default", torch.float32)
     tokens = torch.randint(50, (2, 6))
-    assert torch.equal(bert(tokens), bert(tokens, torch.zeros_like(tokens)))
-    assert not torch.equal(bert(tokens), bert(tokens, torch.ones_like(tokens)))
+    assert torch.equal(bert.hidden(tokens), bert.hidden(tokens, torch.zeros_like(tokens)))
+    assert not torch.equal(bert.hidden(tokens), bert.hidden(tokens, torch.ones_like(tokens)))
     with pytest.raises(ShapeError, match="segments have shape"):
         bert(tokens, torch.zeros(2, 5, dtype=torch.long))
     with pytest.raises(ShapeError, match=r"expected \(B, T\)"):
@@ -133,7 +135,7 @@ def test_every_head_is_tested():
 def test_a_model_has_its_head_and_no_other(kind):
     labels = {"labels": ("O", "B", "I")} if kind == "tokens" else {}
     bert = model("default", torch.float32, head={"kind": kind, **labels})
-    hidden = bert(torch.randint(50, (3, 6)))
+    hidden = bert.hidden(torch.randint(50, (3, 6)))
     shapes = {"pooled": (3, 16), "masked_logits": (3, 6, 50), "pair_logits": (3, 2), "class_logits": (3, 2)}
     shapes |= {"token_logits": (3, 6, 3)}
     for name, shape in shapes.items():
@@ -153,19 +155,19 @@ def test_padding_on_either_side_or_none_gives_the_same_pooled_vector(pool):
     bert, (texts, _) = model("default", head=ClassesConfig(classes=3), pool=pool), ragged()
     tokens, keep = padded(texts, "left")
     right, right_keep = padded(texts)
-    left_logits = bert.class_logits(bert(tokens, None, keep), keep)
-    assert torch.allclose(left_logits, bert.class_logits(bert(right, None, right_keep), right_keep), atol=1e-12)
+    left_logits = bert(tokens, None, keep)
+    assert torch.allclose(left_logits, bert(right, None, right_keep), atol=1e-12)
     row = TextRow.of(texts)
     alone = bert.class_logits(row.states(bert), unpadded=row.unpadded)
     assert torch.allclose(alone, left_logits, atol=1e-12)
-    ignoring = bert.class_logits(bert(tokens, None, keep))  # what is not told of padding reads it
+    ignoring = bert.class_logits(bert.hidden(tokens, None, keep))  # what is not told of padding reads it
     assert not torch.allclose(ignoring, left_logits, atol=1e-3)
 
 
 def test_questions_have_maps_of_their_own():
     head = {"kind": "pretraining", "questions": ["next-sentence", "entailment"], "answers": [2, 3]}
     bert = model("default", torch.float32, head=head, pool="first")
-    hidden, (_, keep) = bert(torch.randint(50, (5, 9))), padded(ragged()[0], "left")
+    hidden, (_, keep) = bert.hidden(torch.randint(50, (5, 9))), padded(ragged()[0], "left")
     assert bert.pair_logits(hidden).shape == (5, 2) and bert.pair_logits(hidden, "entailment").shape == (5, 3)
     assert torch.equal(bert.pair_logits(hidden), bert.pair_logits(hidden, "next-sentence"))
     first = hidden[torch.arange(5), keep.int().argmax(1)][:, None]
@@ -219,8 +221,8 @@ def test_labels_of_tokens_are_the_same_packed_padded_and_alone(style):
     bert, (texts, _) = model(style, head={"kind": "tokens", "labels": ["O", "B-PER", "I-PER"]}), ragged()
     row, (tokens, keep) = TextRow.of(texts), padded(texts)
     packed = bert.token_logits(row.states(bert))[0]
-    assert torch.allclose(packed, bert.token_logits(bert(tokens, None, keep))[keep], atol=1e-12)
-    alone = torch.cat([bert.token_logits(bert(text[None]))[0] for text in texts])
+    assert torch.allclose(packed, bert(tokens, None, keep)[keep], atol=1e-12)
+    alone = torch.cat([bert(text[None])[0] for text in texts])
     assert torch.allclose(packed, alone, atol=1e-12) and packed.std() > 0.1
     at = torch.tensor([0, 7, 11])
     assert torch.allclose(bert.token_logits(row.states(bert)[0, at]), packed[at], atol=1e-12)
@@ -251,7 +253,7 @@ def test_every_preset_builds():
 @pytest.mark.parametrize("style", ["default", "bert", "untied"])
 def test_the_loss_begins_at_ln_of_the_vocabulary(style):
     bert = STYLES[style].build()
-    logits = bert.masked_logits(bert(torch.randint(50, (8, 20))))
+    logits = bert(torch.randint(50, (8, 20)))
     loss = F.cross_entropy(logits.flatten(0, 1), torch.randint(50, (160,)))
     assert abs(loss.item() - math.log(50)) < 0.05
 
@@ -263,7 +265,7 @@ def test_one_batch_can_be_learned_by_heart(style):
     rule, tokens = AdamWConfig(learning_rate=0.01, weight_decay=0.0).build(bert), torch.randint(2, 50, (4, 16))
     hidden = torch.rand(4, 16) < 0.25
     for _ in range(120):
-        states = bert(tokens.masked_fill(hidden, 1))
+        states = bert.hidden(tokens.masked_fill(hidden, 1))
         loss = F.cross_entropy(bert.masked_logits(states[hidden]), tokens[hidden])
         rule.zero_grad()
         loss.backward()
@@ -277,7 +279,7 @@ def test_both_directions_are_read():
     for changed in (0, 9):
         other = tokens.clone()
         other[0, changed] = (other[0, changed] + 1) % 50
-        assert ((bert(other) - bert(tokens)).abs().amax(-1) > 1e-9).all()
+        assert ((bert.hidden(other) - bert.hidden(tokens)).abs().amax(-1) > 1e-9).all()
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -285,7 +287,7 @@ def test_with_weights_takes_them_over(style):
     bert, tokens = model(style, torch.float32), torch.randint(50, (2, 20))
     weights = {name: p.detach().clone() for name, p in bert.named_parameters()}
     again = STYLES[style].with_weights(weights).eval()
-    assert torch.equal(again.masked_logits(again(tokens)), bert.masked_logits(bert(tokens)))
+    assert torch.equal(again(tokens), bert(tokens))
     assert (again.masked.output.weight is again.tokens.weight) == STYLES[style].head.tied
 
 

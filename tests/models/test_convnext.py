@@ -34,7 +34,7 @@ def test_the_presets_have_the_sizes_of_the_paper(name, millions):
 )
 def test_every_stage_halves_the_image(size, patch, places):
     convnext = model(patch=patch)
-    states = convnext(torch.randn(2, 1, *size, dtype=torch.float64))
+    states = convnext.hidden(torch.randn(2, 1, *size, dtype=torch.float64))
     assert states.shape == (2, places, 32) and convnext.class_logits(states).shape == (2, 3)
 
 
@@ -43,28 +43,28 @@ def test_places_are_counted_row_by_row():
     pixels = torch.randn(1, 1, 6, 8, dtype=torch.float64)
     changed = pixels.clone()
     changed[0, 0, 3, 7] += 1  # the second row of patches, the last of four
-    moved = (convnext(pixels) - convnext(changed)).abs().amax(2)[0] > 0
+    moved = (convnext.hidden(pixels) - convnext.hidden(changed)).abs().amax(2)[0] > 0
     assert moved.tolist() == [place == 7 for place in range(12)]
 
 
 def test_the_convolution_sees_kernel_rows_around_each_place():
     convnext = model(widths=(8,), depths=(1,), kernel=5, patch=1)
     pixels = torch.randn(1, 1, 9, 9, dtype=torch.float64, requires_grad=True)
-    convnext(pixels).unflatten(1, (9, 9))[0, 4, 4].sum().backward()
+    convnext.hidden(pixels).unflatten(1, (9, 9))[0, 4, 4].sum().backward()
     seen = pixels.grad[0, 0] != 0
     assert seen[2:7, 2:7].all() and int(seen.sum()) == 25
 
 
 def test_a_image_does_not_depend_on_its_company():
     convnext, pixels = model(), torch.randn(5, 1, 17, 20, dtype=torch.float64)
-    together = convnext.class_logits(convnext(pixels))
+    together = convnext(pixels)
     for i in range(5):
-        assert torch.allclose(convnext.class_logits(convnext(pixels[i : i + 1]))[0], together[i], atol=1e-12)
+        assert torch.allclose(convnext(pixels[i : i + 1])[0], together[i], atol=1e-12)
 
 
 def test_pooling_is_the_norm_of_the_mean():
     convnext = model()
-    states = convnext(torch.randn(2, 1, 24, 24, dtype=torch.float64))
+    states = convnext.hidden(torch.randn(2, 1, 24, 24, dtype=torch.float64))
     expected = F.layer_norm(states.mean(1), (32,), convnext.norm.weight, convnext.norm.bias, 1e-6)
     assert torch.allclose(convnext.pooled(states), expected, atol=1e-12)
     other = F.layer_norm(states, (32,), convnext.norm.weight, convnext.norm.bias, 1e-6).mean(1)
@@ -126,7 +126,7 @@ def test_images_that_do_not_fit_are_refused():
 
 def test_a_hidden_layer_without_classes_is_a_head_of_its_own():
     convnext = model(head={"hidden": 5})
-    states = convnext(torch.randn(2, 1, 8, 8, dtype=torch.float64))
+    states = convnext.hidden(torch.randn(2, 1, 8, 8, dtype=torch.float64))
     assert convnext.classes(convnext.pooled(states)).shape == (2, 5)
     with pytest.raises(UnsupportedError, match=r"head.classes = 0"):
         convnext.class_logits(states)

@@ -53,7 +53,7 @@ def test_any_size_of_image(style, rows, columns):
         assert (grid.rows, grid.columns) == (math.ceil(rows / smaller), math.ceil(columns / smaller))
         assert states.shape == (2, grid.places, width)
         assert states.isfinite().all()
-    assert torch.equal(davit(images(davit, 2, rows, columns)), found[-1][0])
+    assert torch.equal(davit.hidden(images(davit, 2, rows, columns)), found[-1][0])
     assert davit.pooled(found[-1][0]).shape == (2, davit.config.widths[-1])
 
 
@@ -61,12 +61,12 @@ def test_any_size_of_image(style, rows, columns):
 def test_a_image_alone_is_the_image_in_a_batch(style):
     davit = model(style)
     pixels = images(davit, 3)
-    together = davit(pixels)
+    together = davit.hidden(pixels)
     for row in range(3):
-        assert torch.allclose(davit(pixels[row : row + 1])[0], together[row], atol=1e-12)
+        assert torch.allclose(davit.hidden(pixels[row : row + 1])[0], together[row], atol=1e-12)
     changed = pixels.clone()
     changed[1] += 1
-    after = davit(changed)
+    after = davit.hidden(changed)
     assert torch.equal(after[0], together[0]) and not torch.equal(after[1], together[1])
 
 
@@ -86,7 +86,7 @@ def test_every_pixel_reaches_every_place_and_every_parameter_learns():
     first, _ = next(davit.pyramid(pixels))
     (gradient,) = torch.autograd.grad(first[0, -1].square().sum(), pixels)
     assert gradient[0, :, :4, :4].any()  # channels have seen the whole image, in the first layer already
-    davit.class_logits(davit(pixels)).square().sum().backward()
+    davit(pixels).square().sum().backward()
     for name, p in davit.named_parameters():
         assert p.grad.isfinite().all() and p.grad.any(), name
 
@@ -105,7 +105,7 @@ def test_windows_alone_would_not_reach_so_far():
 
 def test_a_norm_of_the_mean_is_what_the_head_reads():
     davit = model()
-    states = davit(images(davit))
+    states = davit.hidden(images(davit))
     expected = davit.classes(F.layer_norm(states.mean(1), (12,), davit.norm.weight, davit.norm.bias))
     assert torch.allclose(davit.class_logits(states), expected, atol=1e-12)
     with pytest.raises(UnsupportedError, match=r"head.classes = 0"):
@@ -134,9 +134,9 @@ PARTS = ("map", "norm")
 def test_the_map_shown_is_the_map_in_use():
     davit = model(dtype=torch.float32)
     pixels = images(davit, rows=12, columns=12).float()  # two windows of 3 × 3 in each direction
-    plain = davit(pixels)
+    plain = davit.hidden(pixels)
     with weft.capture(davit, "stages.*.spatial.attention") as maps:
-        assert torch.equal(davit(pixels), plain)
+        assert torch.equal(davit.hidden(pixels), plain)
     assert len(maps) == 3
     seen = maps["stages.0.layers.0.spatial.attention"].weights
     assert seen.shape == (2, 2, 36, 36)
@@ -148,7 +148,7 @@ def test_the_map_shown_is_the_map_in_use():
 def test_the_default_begins_with_silent_branches_and_even_scores(hidden):
     davit = DaViTConfig(**SMALL, head={"classes": 4, "hidden": hidden}).build()
     pixels = torch.randn(5, 3, 12, 12)
-    logits = davit.class_logits(davit(pixels))
+    logits = davit(pixels)
     assert torch.equal(logits, torch.zeros(5, 4))
     assert F.cross_entropy(logits, torch.arange(5) % 4).item() == pytest.approx(math.log(4))
     layer = davit.stages[0].layers[0].spatial
@@ -173,7 +173,7 @@ def test_it_learns_by_heart():
     pixels, classes = torch.randn(12, 1, 12, 12), torch.arange(12) % 4
     optimizer = AdamWConfig(learning_rate=0.01).build(davit)
     for _ in range(40):
-        loss = F.cross_entropy(davit.class_logits(davit(pixels)), classes)
+        loss = F.cross_entropy(davit(pixels), classes)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -183,9 +183,9 @@ def test_it_learns_by_heart():
 def test_dropout_acts_in_training_alone():
     davit = model(dropout=0.5)
     pixels = images(davit)
-    assert torch.equal(davit(pixels), davit(pixels))
+    assert torch.equal(davit.hidden(pixels), davit.hidden(pixels))
     davit.train()
-    assert not torch.equal(davit(pixels), davit(pixels))
+    assert not torch.equal(davit.hidden(pixels), davit.hidden(pixels))
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_the_presets_have_the_sizes_of_the_paper(name, millions):
 )
 def test_every_stage_halves_the_image(size, stem, places):
     resnet = model(stem=stem)
-    states = resnet(torch.randn(2, 1, *size, dtype=torch.float64))
+    states = resnet.hidden(torch.randn(2, 1, *size, dtype=torch.float64))
     assert states.shape == (2, places, 32) and resnet.class_logits(states).shape == (2, 3)
     assert (states >= 0).all() and states.any()
 
@@ -50,10 +50,10 @@ def test_every_stage_halves_the_image(size, stem, places):
 def test_a_image_does_not_depend_on_its_company(stem):
     resnet, pixels = model(stem=stem), torch.randn(5, 1, 17, 20, dtype=torch.float64)
     resnet.train()  # where batch norm would mix them
-    together = resnet.class_logits(resnet(pixels))
+    together = resnet(pixels)
     for i in range(5):
-        assert torch.allclose(resnet.class_logits(resnet(pixels[i : i + 1]))[0], together[i], atol=1e-12)
-    assert torch.equal(resnet.eval().class_logits(resnet(pixels)), together)
+        assert torch.allclose(resnet(pixels[i : i + 1])[0], together[i], atol=1e-12)
+    assert torch.equal(resnet.eval()(pixels), together)
     assert not list(resnet.buffers()) and not any(isinstance(part, nn.BatchNorm2d) for part in resnet.modules())
 
 
@@ -89,7 +89,7 @@ def test_the_start():
     assert full.classes[1].weight.any() and (full.stages[1].layers[1](x) - x).std() > 0.3
     first = full.stages[2].layers[0].first.weight
     assert abs(float(first.detach().std()) / (2 / (9 * 16)) ** 0.5 - 1) < 0.1
-    logits = resnet.class_logits(resnet(torch.randn(2, 1, 8, 8)))
+    logits = resnet(torch.randn(2, 1, 8, 8))
     assert not logits.any()
 
 

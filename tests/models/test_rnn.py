@@ -153,6 +153,22 @@ def test_texts_in_a_row_are_read_as_alone(kind, pool):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pool", POOLS)
+def test_padded_texts_have_the_classes_they_have_alone(kind, pool):
+    one = reader(kind, pool)
+    texts = [torch.randint(50, (n,)) for n in (3, 9, 1, 4)]
+    alone = one.text_logits(TextRow.of(texts))
+    for side in ("left", "right"):
+        tokens, keep = torch.full((4, 9), 7), torch.zeros(4, 9, dtype=torch.bool)
+        for row, text in enumerate(texts):
+            place = slice(9 - len(text), 9) if side == "left" else slice(0, len(text))
+            tokens[row, place], keep[row, place] = text, True
+        assert torch.allclose(one(tokens, keep=keep), alone, atol=1e-12)
+    assert torch.allclose(one(texts[1][None])[0], alone[1], atol=1e-12)
+    assert (one(tokens) - alone).abs().max() > 1e-3  # a negative control: padding is read
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_both_directions_are_read(kind):
     one = reader(kind, "last", depth=1)
     text = torch.randint(50, (1, 8))
@@ -177,9 +193,13 @@ def test_what_cannot_be():
         rnn(tokens, keep=torch.ones(2, 4, dtype=torch.bool))
     with pytest.raises(UnsupportedError, match="no head for classes"):
         rnn.text_logits(TextRow.of(list(tokens)))
-    with pytest.raises(UnsupportedError, match="no head for the next token"):
-        reader("gru")(tokens)
     one = reader("gru")
+    with pytest.raises(UnsupportedError, match="no head for the next token"):
+        one.logits(one.hidden(tokens))
+    with pytest.raises(UnsupportedError, match="no head for the next token"):
+        one.next_logits(tokens, caches=None)
+    with pytest.raises(UnsupportedError, match="caches for whole texts"):
+        one(tokens, caches=one.new_caches())
     with pytest.raises(UnsupportedError, match="both ways"):
         one.hidden(tokens, caches=one.new_caches())
 

@@ -51,7 +51,7 @@ def test_patches_are_a_convolution_whose_stride_is_its_kernel():
 
 def test_the_batch_does_not_matter():
     model, pixels = tiny(), torch.randn(4, 1, 12, 12)
-    assert torch.allclose(model(pixels)[2:3], model(pixels[2:3]), atol=1e-5)
+    assert torch.allclose(model.hidden(pixels)[2:3], model.hidden(pixels[2:3]), atol=1e-5)
 
 
 @pytest.mark.parametrize("pool", ["class", "mean"])
@@ -60,7 +60,7 @@ def test_other_sizes_are_read_with_stretched_positions(pool, stem):
     model = tiny(pool=pool, stem=stem)
     first = 1 if pool == "class" else 0
     for rows, columns in ((12, 12), (20, 16), (8, 12), (13, 15)):
-        states = model(torch.randn(2, 1, rows, columns))
+        states = model.hidden(torch.randn(2, 1, rows, columns))
         places = model.patches(model.stem(torch.randn(1, 1, rows, columns)))
         assert states.shape == (2, first + places.shape[2] * places.shape[3], 16)
         assert model.class_logits(states).shape == (2, 3)
@@ -77,24 +77,24 @@ def test_stretching_keeps_the_same_grid_and_a_constant():
 def test_positions_matter_and_patches_alone_do_not_know_their_place():
     model, pixels = tiny(), torch.randn(1, 1, 12, 12)
     swapped = torch.cat([pixels[..., 4:8], pixels[..., :4], pixels[..., 8:]], dim=-1)
-    assert not torch.allclose(model.class_logits(model(pixels)), model.class_logits(model(swapped)), atol=1e-3)
+    assert not torch.allclose(model(pixels), model(swapped), atol=1e-3)
     with torch.no_grad():
         model.positions.zero_()
-    assert torch.allclose(model.class_logits(model(pixels)), model.class_logits(model(swapped)), atol=1e-5)
+    assert torch.allclose(model(pixels), model(swapped), atol=1e-5)
 
 
 def test_the_pretraining_head_has_a_tanh_layer():
     model = tiny(head=ImageHead(classes=3, hidden=7))
     assert [type(part).__name__ for part in model.classes] == ["Dropout", "Linear", "Tanh", "Linear"]
     assert model.classes[1].weight.shape == (7, 16)
-    pooled = model.pooled(model(torch.randn(2, 1, 12, 12)))
+    pooled = model.pooled(model.hidden(torch.randn(2, 1, 12, 12)))
     by_hand = (pooled @ model.classes[1].weight.t() + model.classes[1].bias).tanh()
     assert torch.allclose(model.classes[3](by_hand), model.classes(pooled), atol=1e-6)
 
 
 def test_fresh_models_say_nothing_at_first():
     model = ViTConfig(**TINY).build()
-    assert model.class_logits(model(torch.randn(2, 1, 12, 12))).abs().max() == 0
+    assert model(torch.randn(2, 1, 12, 12)).abs().max() == 0
 
 
 @pytest.mark.parametrize("kind", ["window", "hierarchy"])
@@ -102,8 +102,8 @@ def test_other_attention_is_a_word(kind):
     model = tiny(attention={"kind": kind, "heads": 2} | ({"window": 2} if kind == "window" else {}), qk_norm=False)
     full = tiny(attention={"kind": "softmax", "heads": 2}, qk_norm=False)
     pixels = torch.randn(2, 1, 12, 12)
-    assert model(pixels).shape == full(pixels).shape
-    assert not torch.allclose(model(pixels), full(pixels), atol=1e-3)
+    assert model.hidden(pixels).shape == full.hidden(pixels).shape
+    assert not torch.allclose(model.hidden(pixels), full.hidden(pixels), atol=1e-3)
 
 
 def test_windows_cut_the_image_into_squares():
@@ -113,7 +113,7 @@ def test_windows_cut_the_image_into_squares():
     pixels = torch.randn(1, 1, 32, 32)
     other = pixels.clone()
     other[..., :4, :4] += 1.0
-    changed = ((model(pixels) - model(other)).abs().amax(-1) > 1e-6).view(8, 8)
+    changed = ((model.hidden(pixels) - model.hidden(other)).abs().amax(-1) > 1e-6).view(8, 8)
     assert changed[:2, :2].all() and int(changed.sum()) == 4
 
 

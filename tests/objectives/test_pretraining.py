@@ -78,7 +78,7 @@ def test_the_loss_is_that_of_padded_texts(tasks):
     tokens, segments = torch.full((2, len(lengths), longest), 3)
     tokens[keep] = batch.row.tokens[0]
     segments[keep] = 0 if batch.row.segments is None else batch.row.segments[0]
-    hidden = model(tokens, segments.clamp(max=1), keep)
+    hidden = model.hidden(tokens, segments.clamp(max=1), keep)
     total = torch.zeros((), dtype=torch.float64)
     if "masked" in tasks:
         logits = model.masked_logits(hidden)[keep][batch.places]  # all of them, and then those that count

@@ -50,7 +50,7 @@ def test_it_is_the_cross_entropy_of_padded_rows_with_ignored_labels():
     tokens, wanted = torch.zeros(6, longest, dtype=torch.long), torch.full((6, longest), IGNORED)
     for n, (text, told) in enumerate(zip(texts(), labels(), strict=True)):
         tokens[n, : len(text)], wanted[n, : len(text)] = text, told
-    logits = model.token_logits(model(tokens, None, keep))
+    logits = model(tokens, None, keep)
     mean = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
     summed, count = TokenClassification()(model, batch())
     assert count == int((wanted != IGNORED).sum()) == 15

@@ -77,7 +77,7 @@ def their_results(model, tokens, segments, keep):
 
 
 def our_results(model, tokens, segments, keep):
-    hidden, head = model(tokens, segments, keep), model.config.head
+    hidden, head = model.hidden(tokens, segments, keep), model.config.head
     results = {"states": hidden[keep]}
     if head.kind == "pooled":
         results["pooled"] = model.pooled(hidden)

@@ -50,9 +50,9 @@ def pixels_for(model, size=(37, 50)):
 
 
 def our_results(model, pixels):
-    states = model(pixels)
+    states = model.hidden(pixels)
     results = {"states": states, "pooled": model.pooled(states)}
-    return results | ({"classes": model.class_logits(states)} if model.config.head.classes else {})
+    return results | ({"classes": model(pixels)} if model.config.head.classes else {})
 
 
 def their_results(model, pixels):

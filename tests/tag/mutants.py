@@ -276,7 +276,7 @@ MUTANTS = [
     ),
     Mutant(
         "tagging: leaks are not looked for in the parts before",
-        "tasks/tag/check.py",
+        "data/column_check.py",
         old="for other in list(parts)[:place]",
         new="for other in list(parts)[:0]",
         tests=CHECK,

@@ -102,7 +102,7 @@ def test_batched_is_alone_and_packed_is_padded():
     numbers = list(range(len(encoded.windows)))
     tokens, keep = encoded.padded(numbers, fill=7)
     with torch.inference_mode():
-        padded = made.token_logits(made(tokens, None, keep)).numpy()
+        padded = made(tokens, None, keep).numpy()
     found = {n: padded[n, encoded.windows[n].firsts] for n in numbers}
     for one, other in zip(batched, encoded.unpacked(found), strict=True):
         assert np.abs(one - other).max() < 1e-10 and one.std() > 0.05

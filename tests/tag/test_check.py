@@ -2,7 +2,8 @@
 
 import json
 
-from weft.tasks.tag.check import check_part, check_tagged, rare_kinds, unknown_word_share
+from weft.data.column_check import known_examples, rare_labels
+from weft.tasks.tag.check import check_part, check_tagged, unknown_word_share
 from weft.tasks.tag.demo import demo_sentences
 from weft.tasks.tag.sentences import TaggedSentences, read_tagged
 
@@ -26,23 +27,23 @@ TRAIN = made(
 
 
 def test_one_part_by_itself():
-    found = check_part(TRAIN)
-    assert (found.sentences, found.word_count, found.entities) == (6, 14, 5)
-    assert found.kinds == {"PER": 4, "LOC": 1} and found.scheme.startswith("IOB2")
-    assert found.words["longest"] == 4 and found.words["half"] == 2 and found.longest_line == 1
-    assert (found.duplicates, found.contradictions) == (1, 1)
-    assert found.unknown_words is None and found.leakage == {}
-    assert rare_kinds(TRAIN) == {"PER": 4, "LOC": 1} and rare_kinds(TRAIN, 4) == {"LOC": 1}
+    found = check_part(TRAIN, known_examples(TRAIN.as_examples()))
+    assert (found["sentences"], found["word_count"], found["entities"]) == (6, 14, 5)
+    assert found["kinds"] == {"PER": 4, "LOC": 1} and found["scheme"].startswith("IOB2")
+    assert found["words"]["longest"] == 4 and found["words"]["half"] == 2 and found["longest_line"] == 1
+    assert (found["duplicates"], found["contradictions"]) == (1, 1)
+    alone = check_tagged({"train": TRAIN}).parts["train"]
+    assert alone["unknown_words"] is None and alone["leakage"] == {}
+    assert rare_labels(TRAIN.kinds(), 5) == {"PER": 4, "LOC": 1} and rare_labels(TRAIN.kinds(), 4) == {"LOC": 1}
 
 
 def test_parts_beside_each_other():
     validation = made("Ada/B-PER left/O", "Bo/B-LOC left/O", "Eve/B-ORG came/O", name="validation.txt")
     found = check_tagged({"train": TRAIN, "validation": validation})
     part = found.parts["validation"]
-    assert part.unknown_words == unknown_word_share(validation, TRAIN) == 2 / 6
-    assert part.new_tags == {"B-ORG": 1}
-    overlap = part.leakage["train"]
-    assert (overlap.examples, overlap.same_label, overlap.other_label) == (2, 1, 1)
+    assert part["unknown_words"] == unknown_word_share(validation, TRAIN) == 2 / 6
+    assert part["new_tags"] == {"B-ORG": 1}
+    assert part["leakage"]["train"] == {"examples": 2, "same_label": 1, "other_label": 1}
     said = "\n".join(found.warnings)
     for words in (
         "train.txt has 6 sentences: little to learn from",
@@ -53,7 +54,7 @@ def test_parts_beside_each_other():
         "1 words of validation have tags that train does not have: B-ORG",
     ):
         assert words in said, words
-    assert found.problems == [] and found.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+    assert found.problems == [] and tuple(found.facts["labels"]) == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
     told = json.loads(json.dumps(found.to_dict()))
     assert told["test"] is None and told["validation"]["leakage"]["train"]["examples"] == 2
 
@@ -70,7 +71,7 @@ def test_ill_formed_tags_and_endless_sentences_are_told(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("a B-X\nb I-X\n\nc I-X\n\n" + "d O\n" * 201)
     found = check_tagged({"train": read_tagged(path)})
-    assert found.parts["train"].ill_formed == 1 and "break" in found.notes[0]
+    assert found.parts["train"]["ill_formed"] == 1 and "break" in found.notes[0]
     assert any("1 tags of" in line and "ill-formed" in line for line in found.warnings)
     assert any("at line 6 of" in line and "has 201 words" in line for line in found.warnings)
 
@@ -79,4 +80,4 @@ def test_good_data_has_no_warnings():
     parts = {part: demo_sentences(part) for part in ("train", "validation", "test")}
     found = check_tagged(parts)
     assert found.warnings == [] and found.problems == [] and found.notes == []
-    assert list(found.parts["test"].leakage) == ["train", "validation"]
+    assert list(found.parts["test"]["leakage"]) == ["train", "validation"]

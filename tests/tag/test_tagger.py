@@ -36,7 +36,7 @@ class Lookup(nn.Module):
             weights[token, first.get(token, labels.index("O"))] = math.log(0.9)
         self.table.weight = nn.Parameter(weights)
 
-    def forward(self, tokens, segments=None, keep=None, *, unpadded=None):
+    def hidden(self, tokens, segments=None, keep=None, *, unpadded=None):
         return self.table(tokens)
 
     def token_logits(self, hidden):

@@ -9,6 +9,7 @@ import pytest
 import weft as package
 from fixtures.commands import TINY_GPT, generator_command, run_weft
 from fixtures.texts import make_text
+from weft.tasks.data_check import CheckRequest
 from weft.tasks.generate import overlap
 from weft.tasks.generate.check import check_text
 from weft.tasks.generate.overlap import overlap_warnings
@@ -35,7 +36,7 @@ def test_a_clean_text_gives_no_warning(tmp_path):
 def test_the_sentences_are_those_of_check(tmp_path):
     book, copies = write(tmp_path / "a.txt", LINES[:200] * 2), write(tmp_path / "b.txt", LINES[:20] + LINES[200:220])
     told = found(book, (copies,))
-    assert len(told) == 2 and told == check_text((book,), (copies,)).warnings
+    assert len(told) == 2 and told == check_text(CheckRequest((book,), (copies,))).warnings
     assert told[0].startswith("50% of the long held-out lines also stand in the training part")
     assert told[1].startswith("50% of the long lines repeat")
 

@@ -7,11 +7,16 @@ import pytest
 
 from fixtures.tables import make_reversals, write_parallel_files, write_table, write_translation_table
 from weft.errors import ConfigError, DataError
-from weft.tasks.translate import check as pair_check
-from weft.tasks.translate.check import check_pairs
+from weft.tasks import token_lengths
+from weft.tasks.data_check import CheckRequest
+from weft.tasks.translate import check
 from weft.tasks.translate.pair_data import PairConfig, read_pair_data
 from weft.tasks.vocabulary import pair_tokenizer_fields
 from weft.text import TokenizerConfig
+
+
+def check_pairs(train, validation=(), test=(), **asked):
+    return check.check_pairs(CheckRequest(train, validation, test, **asked))
 
 
 def paths(*given):
@@ -29,27 +34,27 @@ def test_lengths_and_vocabulary_are_those_of_training(tmp_path, kind):
     data = read_pair_data(PairConfig(train=tuple(paths(*train)), validation=tuple(paths(*dev))))
     config = TokenizerConfig.from_config(pair_tokenizer_fields(kind, data.config.characters))
     tokenizer = config.train([*data.train.sources, *data.train.targets])
-    assert (found.tokenizer, found.vocab_size) == (tokenizer.kind, tokenizer.vocab_size)
+    assert found.facts["tokenizer"] == {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "one_in": 1}
     for name, pairs in (("train", data.train), ("validation", data.validation)):
         part = found.parts[name]
         for side, texts in (("source", pairs.sources), ("target", pairs.targets)):
             lengths = [len(ids) + 1 for ids in tokenizer.encode_batch(texts)]
-            assert (part.tokens[side]["shortest"], part.tokens[side]["longest"]) == (min(lengths), max(lengths))
-            assert part.characters[side]["longest"] == max(map(len, texts))
-        assert part.counted == part.rows == part.facts.pairs == len(pairs)
-    assert found.parts["train"].ratio == 1
+            assert (part["tokens"][side]["shortest"], part["tokens"][side]["longest"]) == (min(lengths), max(lengths))
+            assert part["characters"][side]["longest"] == max(map(len, texts))
+        assert part["counted"] == part["rows"] == part["pairs"] == len(pairs)
+    assert found.parts["train"]["ratio"] == 1
     assert found.notes == found.problems == [] and len(found.warnings) == 1, "two hundred are few"
-    assert (found.source, found.target) == (None, None)
+    assert (found.facts["columns"]["source"], found.facts["columns"]["target"]) == (None, None)
 
 
 def test_ratio_and_cut(tmp_path):
     rows = [("x " * n, "y " * (2 * n)) for n in range(1, 151)]
     found = check_pairs([table(tmp_path / "a.csv", rows)], tokenizer="words")
     part = found.parts["train"]
-    assert part.ratio == pytest.approx(statistics.median(len(b) / len(a) for a, b in rows), abs=1e-3)
-    longest = part.tokens["target"]["longest"]
-    assert part.tokens["source"]["longest"] < longest
-    assert part.cut[64] > part.cut[128] > part.cut[256] > 0
+    assert part["ratio"] == pytest.approx(statistics.median(len(b) / len(a) for a, b in rows), abs=1e-3)
+    longest = part["tokens"]["target"]["longest"]
+    assert part["tokens"]["source"]["longest"] < longest
+    assert part["cut"][64] > part["cut"][128] > part["cut"][256] > 0
     assert any("of the pairs have more than 256 tokens on a side" in warning for warning in found.warnings)
 
 
@@ -60,9 +65,9 @@ def test_leakage_in_every_direction(tmp_path):
     test = table(tmp_path / "test.csv", [*other[10:], rows[1], other[0], (other[1][0], "x")])
     found = check_pairs([train], [dev], [test])
     leaks = {
-        (name, other): (overlap.sources, overlap.pairs)
+        (name, other): (overlap["sources"], overlap["pairs"])
         for name, part in found.parts.items()
-        for other, overlap in part.leakage.items()
+        for other, overlap in part["leakage"].items()
     }
     assert leaks == {("validation", "train"): (1, 0), ("test", "train"): (1, 1), ("test", "validation"): (2, 1)}
     assert sum("look better than they are" in warning for warning in found.warnings) == 3
@@ -71,11 +76,11 @@ def test_leakage_in_every_direction(tmp_path):
 def test_very_many_pairs_are_sampled(tmp_path, monkeypatch):
     path = str(write_translation_table(tmp_path / "a.csv", 300))
     whole = check_pairs([path])
-    monkeypatch.setattr(pair_check, "SAMPLE", 4000)
+    monkeypatch.setattr(token_lengths, "SAMPLE", 4000)
     some = check_pairs([path])
-    assert whole.one_in == 1 and whole.parts["train"].counted == 300
-    assert some.one_in > 2 and some.parts["train"].counted == -(-300 // some.one_in)
-    assert some.parts["train"].characters == whole.parts["train"].characters
+    assert whole.facts["tokenizer"]["one_in"] == 1 and whole.parts["train"]["counted"] == 300
+    assert (one_in := some.facts["tokenizer"]["one_in"]) > 2 and some.parts["train"]["counted"] == -(-300 // one_in)
+    assert some.parts["train"]["characters"] == whole.parts["train"]["characters"]
 
 
 def test_progress_comes_to_its_end(tmp_path):
@@ -88,7 +93,7 @@ def test_progress_comes_to_its_end(tmp_path):
 
 def test_what_training_would_refuse_is_a_problem(tmp_path):
     found = check_pairs([table(tmp_path / "few.csv", make_reversals(3))])
-    assert "3 pairs in" in found.problems[0] and found.parts["train"].facts.pairs == 3
+    assert "3 pairs in" in found.problems[0] and found.parts["train"]["pairs"] == 3
     alike = table(tmp_path / "alike.csv", [("same", str(n)) for n in range(9)])
     assert "are the same" in check_pairs([alike]).problems[0]
     assert check_pairs([alike], [alike]).problems == [], "nothing has to be split"

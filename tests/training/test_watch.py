@@ -190,6 +190,6 @@ def test_from_python(tmp_path):
     (tmp_path / "book.txt").write_text(make_text(2000))
     sizes = {"model.width": 16, "model.depth": 1, "model.max_length": 16}
     run = weft.train(
-        "generate", tmp_path / "book.txt", steps=2, watch=True, threads=1, out=str(tmp_path / "run"), set=sizes
+        tmp_path / "book.txt", task="generate", steps=2, watch=True, threads=1, out=str(tmp_path / "run"), set=sizes
     )
     assert [line["step"] for line in lines(run.directory.path)] == [0, 2]

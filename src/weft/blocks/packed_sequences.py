@@ -1,7 +1,7 @@
 """Texts of different lengths one after the other in one row: no slot is padding, so none costs anything.
 
     row = PackedSequences.of(texts)                       # texts of 5, 5 and 2 tokens
-    model(row.joined(texts), unpadded=row)         # (1, 12, D) instead of (3, 5, D)
+    model.hidden(row.joined(texts), unpadded=row)  # (1, 12, D) instead of (3, 5, D)
 
 What works on each position alone needs not know. Attention cuts the row into its texts, and takes
 neighbours of equal length together: sort the texts by length, and there are few cuts.

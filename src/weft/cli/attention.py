@@ -15,7 +15,7 @@ import typer
 
 from weft.cli import attention_options as options
 from weft.cli.attention_maps import Wanted, check_place, show_maps
-from weft.cli.train import parse_changes
+from weft.cli.options import parse_changes
 from weft.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:

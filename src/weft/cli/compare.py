@@ -1,7 +1,5 @@
 """`weft compare`: the same data, seed and time over several settings or models."""
 
-# ruff: noqa: ARG001  (options are taken from the context, all at once)
-
 from __future__ import annotations
 
 import functools
@@ -9,13 +7,15 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from weft.cli import options
-from weft.cli.train import OPTIONS, check_is_data, one_length, parse_changes, task_and_data
+from weft.comparison.variants import TrialSpec, of_variant, parse_values, parse_vary
 from weft.errors import ConfigError
+from weft.tasks.mistakes import refuse_mistakes
+from weft.tasks.options import CompareOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,53 +25,19 @@ if TYPE_CHECKING:
 
 SHOWN = 120  # letters of a sample
 UNTOLD = ("reading", "planning")  # phases that were told before the first run
-Vary = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KEY=V1,V2",
-        help="A setting and its values. Values that hold commas are separated by `;`: KEY='a,b;c'. "
-        "Given several times: every combination.",
-    ),
-]
-Models = Annotated[str | None, typer.Option(metavar="A,B", help="Models, as --model of `weft train` names them.")]
-Minutes = Annotated[float | None, typer.Option(help="For each run. Default: as for `weft train`")]
-Steps = Annotated[int | None, typer.Option(help="Train each this many steps.")]
-Epochs = Annotated[float | None, typer.Option(help="Each reads the data this many times.")]
-Seed = Annotated[int | None, typer.Option(help="The same for all. Default: 0")]
-Out = Annotated[str | None, typer.Option(help="Folder of all runs. Default: runs/compare-NAME-N")]
-Resume = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Go on with a comparison that was stopped: what is finished is kept.")
-]
+DIFFERENT = {  # help of options that `weft train` has too; None: it has no such option
+    "minutes": "For each run. Default: as for `weft train`",
+    "steps": "Train each this many steps.",
+    "epochs": "Each reads the data this many times.",
+    "seed": "The same for all. Default: 0",
+    "out": "Folder of all runs. Default: runs/compare-NAME-N",
+    "watch": None,
+}
 
 
+@options.with_options(CompareOptions, DIFFERENT)
 def compare(
-    context: typer.Context,
-    data: options.Words = None,
-    vary: Vary = None,
-    models: Models = None,
-    tokenizer: options.TokenizerKind = None,
-    text: options.TextColumn = None,
-    pair: options.PairColumn = None,
-    label: options.LabelColumn = None,
-    pairs: options.LabelledPairs = None,
-    source: options.SourceColumn = None,
-    target: options.TargetColumn = None,
-    validation: options.Validation = None,
-    test: options.Test = None,
-    from_: options.From = None,
-    freeze: options.Freeze = None,
-    minutes: Minutes = None,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    seed: Seed = None,
-    out: Out = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
-    config: options.RecipeFile = None,
-    set_: options.Settings = None,
-    resume: Resume = None,
-    dry_run: options.DryRun = False,
-    as_json: options.OneObject = False,
+    data: options.Words = None, *, dry_run: options.DryRun = False, as_json: options.OneObject = False, **given: Any
 ) -> None:
     """Train the same data with several settings or models, one after the other, and compare what comes out.
 
@@ -81,12 +47,18 @@ def compare(
 
     All share one tokenizer, split and seed. Table and charts: compare.html, compare.png and compare.json in DIR.
     """
+    resume = given.pop("resume")
     if resume is None:
-        _refuse_mistakes(context.params)
+        out = given.pop("out")
+        asked = _asked(data, given)
+        _refuse_mistakes(asked)
+    else:
+        _refuse_others(resume, {"data": data, **given, "dry_run": dry_run})
     from weft.cli.progress import Reporter
+    from weft.comparison.session import Session
 
     with Reporter() as reporter:
-        session = _new_session(context.params, reporter) if resume is None else _old_session(context.params)
+        session = Session.new(asked, out, reporter) if resume is None else Session.open(resume)
         if resume is None:
             _introduce(session, reporter.console)
         if dry_run:
@@ -102,63 +74,28 @@ def compare(
     _finish(session, result, as_json=as_json)
 
 
-def _new_session(params: dict[str, Any], report: Any) -> Session:
-    """What the words and options ask for, checked and planned."""
-    from weft.comparison.session import Session
-    from weft.comparison.trials import TrialSpec
-    from weft.comparison.variants import parse_values, parse_vary
-
-    one_length(params["minutes"], params["steps"], params["epochs"])
-    task, words = task_and_data(params["data"] or [])
-    if task is None and len(words) > 1:
-        check_is_data(words[0])
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    asked = TrialSpec(
-        data=tuple(words),
-        task=task,
-        options={"start": params["from_"]} | {name: given[name] for name in OPTIONS if name in given and name != "out"},
-        changes=parse_changes(params["set_"] or []),
-        config=params["config"],
-        models=tuple(parse_values(params["models"], "--models")) if params["models"] is not None else (),
-        vary=dict(parse_vary(params["vary"] or [])),
-    )
-    return Session.new(asked, params["out"], report)
+def _asked(data: list[str] | None, given: dict[str, Any]) -> TrialSpec:
+    """What the words and options ask for."""
+    models, vary = given.pop("models"), parse_vary(given.pop("vary") or [])
+    asked = options.read_options("compare", data, given)
+    return TrialSpec(**asked, models=() if models is None else parse_values(models, "--models"), vary=vary)
 
 
-def _refuse_mistakes(params: dict[str, Any]) -> None:
+def _refuse_mistakes(asked: TrialSpec) -> None:
     """Of each variant, before anything is loaded for them."""
-    from weft.comparison.variants import make_variants, of_variant, parse_values, parse_vary
-    from weft.tasks.mistakes import refuse_mistakes
-
-    one_length(params["minutes"], params["steps"], params["epochs"])
-    task, words = task_and_data(params["data"] or [])
-    changes, vary = parse_changes(params["set_"] or []), parse_vary(params["vary"] or [])
-    if task is None and len(words) > 1:
-        check_is_data(words[0])
-    if changes.keys() & vary.keys():
-        return
-    models = parse_values(params["models"], "--models") if params["models"] is not None else ()
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    options = {"start": given["from_"]} | {name: given[name] for name in OPTIONS if name in given and name != "out"}
-    for variant in make_variants(models, vary):
-        own = options | ({} if variant.model is None else {"model": variant.model})
-        said = {"task": task, "config": params["config"], "changes": changes | variant.changes}
-        of_variant(variant, functools.partial(refuse_mistakes, words, own, **said))
+    for variant in asked.variants():
+        of_variant(variant, functools.partial(refuse_mistakes, **asked.asked_by(variant)))
 
 
-def _old_session(params: dict[str, Any]) -> Session:
+def _refuse_others(resume: str, given: dict[str, Any]) -> None:
     """A comparison goes on with what it began with, and with nothing else."""
-    from weft.comparison.session import Session
-
-    other = [name for name, value in params.items() if value and name not in ("resume", "as_json")]
-    if other:
-        name = {"data": "data", "from_": "--from", "set_": "--set"}.get(other[0], f"--{other[0].replace('_', '-')}")
-        raise ConfigError(
-            f"--resume {params['resume']} with {name}",
-            expected="--resume DIR alone: its settings are kept with it",
-            advice="for other settings, compare anew in another folder",
-        )
-    return Session.open(params["resume"])
+    for name, value in given.items():
+        if value:
+            raise ConfigError(
+                f"--resume {resume} with {name if name == 'data' else options.flag_of(name)}",
+                expected="--resume DIR alone: its settings are kept with it",
+                advice="for other settings, compare anew in another folder",
+            )
 
 
 # -- while it runs ----------------------------------------------------------------------------

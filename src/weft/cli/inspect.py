@@ -52,11 +52,10 @@ def inspect(
 
     Example:  weft inspect runs/generate-book-1 --health "Once upon a time" --reach 7 --flow
     """
-    from weft.cli.train import parse_changes
     from weft.tasks.mistakes import refuse_inspection
 
     _check_out(out)
-    changes = parse_changes(set_ or [])
+    changes = options.parse_changes(set_ or [])
     refuse_inspection(what, changes)
     from weft.cli.inspect_cost import COST, CURVES
     from weft.cli.inspect_inside import SHORT_HEALTH, sections_inside

@@ -1,10 +1,7 @@
 """`weft train`, `weft resume`: learning, and going on with it."""
 
-# ruff: noqa: ARG001  (options are taken from the context, all at once)
-
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
@@ -15,50 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from weft.cli import options
-from weft.errors import ConfigError
 from weft.tasks.mistakes import refuse_mistakes
-from weft.tasks.names import task_names
+from weft.tasks.options import TrainOptions
 
 if TYPE_CHECKING:
     from weft.checkpoints import RunDirectory
     from weft.training import Outcome
 
-OPTIONS = (  # those that a request takes under the same name
-    *("model", "tokenizer", "validation", "test", "minutes", "steps", "epochs", "seed", "device", "threads", "out"),
-    *("freeze", "sample", "text", "pair", "label", "pairs", "source", "target"),
-)
 RISEN = 1.005  # a loss above the best by more than this has risen
 STARTED = time.perf_counter() - 0.1  # the interpreter was there before us
 
 
+@options.with_options(TrainOptions)
 def train(
-    context: typer.Context,
-    data: options.Words = None,
-    model: options.Model = None,
-    tokenizer: options.TokenizerKind = None,
-    text: options.TextColumn = None,
-    pair: options.PairColumn = None,
-    label: options.LabelColumn = None,
-    pairs: options.LabelledPairs = None,
-    source: options.SourceColumn = None,
-    target: options.TargetColumn = None,
-    validation: options.Validation = None,
-    test: options.Test = None,
-    from_: options.From = None,
-    freeze: options.Freeze = None,
-    minutes: options.Minutes = None,
-    steps: options.Steps = None,
-    epochs: options.Epochs = None,
-    seed: options.Seed = None,
-    out: options.Out = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
-    sample: options.SamplePrompt = None,
-    config: options.RecipeFile = None,
-    set_: options.Settings = None,
-    dry_run: options.DryRun = False,
-    watch: options.Watch = False,
-    as_json: options.Events = False,
+    data: options.Words = None, *, dry_run: options.DryRun = False, as_json: options.Events = False, **given: Any
 ) -> None:
     """Train a model on your own texts, tables or images.
 
@@ -68,23 +35,14 @@ def train(
 
     Example:  weft train classify flowers --model vit
     """
-    task, words = task_and_data(data or [])
-    if task is None and len(words) > 1:
-        check_is_data(words[0])
-    if not words and config is None:
-        raise ConfigError(
-            "no data was given", expected="text files, a folder, tables, or demo", advice="weft train demo"
-        )
-    one_length(minutes, steps, epochs)
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
-    asked, changes = {"start": from_} | {name: given[name] for name in OPTIONS}, parse_changes(set_ or [])
-    refuse_mistakes(words, asked, task=task, config=config, changes=changes)
+    asked = options.read_options("train", data, given)
+    refuse_mistakes(**asked)
     from weft.cli.progress import Reporter
     from weft.tasks.experiment import Experiment
     from weft.tasks.request import make_request
 
-    request = make_request(words, asked, task=task, config=config, changes=changes)
-    request.dry_run, request.watch, request.started = dry_run, watch, STARTED
+    request = make_request(**asked)
+    request.dry_run, request.started = dry_run, STARTED
     with Reporter(as_json=as_json) as reporter:
         experiment = Experiment.plan(request, reporter)
         if dry_run:
@@ -107,11 +65,12 @@ def resume(
     from weft.cli.progress import Reporter
     from weft.tasks.experiment import Experiment
 
-    one_length(minutes, steps, epochs)
+    further: dict[str, Any] = {"minutes": minutes, "steps": steps, "epochs": epochs}
+    options.one_length(further)
     with Reporter(as_json=as_json) as reporter:
         experiment = Experiment.reopen(run, reporter)
-        if (minutes, steps, epochs) != (None, None, None):
-            experiment.extend(minutes=minutes, steps=steps, epochs=epochs)
+        if any(value is not None for value in further.values()):
+            experiment.extend(**further)
         directory, outcome = experiment.fit()
     finish(directory, outcome, as_json=as_json)
 
@@ -135,24 +94,6 @@ def evaluate(
         return
     for line in opened.description.words.measured(metrics):
         typer.echo(line)
-
-
-def task_and_data(words: list[str]) -> tuple[str | None, list[str]]:
-    """The first word is the task if it is one."""
-    return (words[0], words[1:]) if words and words[0] in task_names() else (None, words)
-
-
-def check_is_data(word: str) -> None:
-    """Refuse what is no data but nearly a task."""
-    meant = difflib.get_close_matches(word, task_names(), n=1, cutoff=0.75)
-    if meant and not Path(word).exists():
-        raise ConfigError(f"{word} is no data and no task", advice=f"did you mean {meant[0]!r}?")
-
-
-def one_length(*lengths: float | None) -> None:
-    """Refuse more than one way to say how long."""
-    if sum(value is not None for value in lengths) > 1:
-        raise ConfigError("more than one of --minutes, --steps, --epochs", expected="one of them")
 
 
 def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
@@ -202,14 +143,3 @@ def _report(run: RunDirectory) -> Path | None:
         return write_report(run.path)
     except KeyboardInterrupt:
         return None
-
-
-def parse_changes(settings: list[str]) -> dict[str, str]:
-    """`--set a.b=c` as a dict."""
-    changes = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {setting}", expected="key=value, such as model.width=128")
-        changes[key] = value
-    return changes

@@ -7,41 +7,35 @@ from typing import Any, Unpack
 
 from weft.comparison.result import Comparison
 from weft.comparison.session import Session
-from weft.comparison.trials import TrialSpec
+from weft.comparison.variants import TrialSpec
 from weft.errors import ConfigError
-from weft.tasks.keywords import CompareKeywords, Given, check_keywords, with_keywords
-from weft.tasks.training import words_of
+from weft.tasks.options import CompareOptions, Given, check_keywords, with_keywords
+from weft.tasks.training import asked_in_python
 
 log = logging.getLogger(__name__)
 
 
-@with_keywords(CompareKeywords)
-def compare(data: Given = None, **options: Unpack[CompareKeywords]) -> Comparison:
+@with_keywords(CompareOptions)
+def compare(data: Given = None, **options: Unpack[CompareOptions]) -> Comparison:
     """Train one set of data with several settings: `weft.compare("a.txt", vary={"model.width": [64, 128]}, minutes=1)`.
 
     `models` and `vary` say what differs, every combination is a run of its own; `set` and the other keywords are those
     of `weft.train` and hold for all, and `minutes` are those of each run. `resume="runs/compare-book-1"` continues one
     that was stopped.
     """
-    said = check_keywords(data, options, CompareKeywords)
+    said = check_keywords(data, options, CompareOptions)
     if "resume" in said:
         if len(said) > 1:
             raise ConfigError("resume with other options", expected="resume alone: the settings are kept with it")
         session = Session.open(said["resume"])
     else:
         out = said.pop("out", None)
-        session = Session.new(_spec(said), out, _log)
+        models, vary = said.pop("models", ()), said.pop("vary", {})
+        vary = {key: list(v) if isinstance(v, tuple) else v for key, v in vary.items()}
+        session = Session.new(TrialSpec(**asked_in_python(said), models=models, vary=vary), out, _log)
     result = session.run(_log)
     session.draw(result)
     return result
-
-
-def _spec(said: dict[str, Any]) -> TrialSpec:
-    """The keywords as a comparison is asked for them."""
-    words = words_of(said)
-    apart = {name: said.pop(name, default) for name, default in (("task", None), ("config", None), ("models", ()))}
-    vary = {key: list(v) if isinstance(v, tuple) else v for key, v in said.pop("vary", {}).items()}
-    return TrialSpec(data=words, changes=said.pop("set", {}), vary=vary, options=said, **apart)
 
 
 def _log(event: dict[str, Any]) -> None:

@@ -15,15 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from weft.comparison.trials import Plan, Trial, TrialSpec, digest, plain
-from weft.comparison.variants import Variant, make_variants, of_variant
+from weft.comparison.trials import Plan, Trial, digest, plain
+from weft.comparison.variants import TrialSpec, Variant, of_variant
 from weft.errors import ConfigError, DataError, UnsupportedError
 from weft.models import ModelConfig, preset
 from weft.tasks.asking import LENGTHS
 from weft.tasks.experiment import Experiment, task_for
 from weft.tasks.recipe import Recipe
 from weft.tasks.recording import Report
-from weft.tasks.request import Request
+from weft.tasks.request import Request, make_request
 from weft.tasks.settings import RunConfig
 from weft.tasks.task import find_task
 from weft.training.freezing import freeze
@@ -41,8 +41,7 @@ def make_plan(asked: TrialSpec, out: Path, report: Report) -> Plan:
     A setting that does not exist or data that cannot be read are refused here. What a model cannot do is the result of
     its variant, unless no variant is left.
     """
-    asked.check()
-    chosen = make_variants(asked.models, asked.vary)
+    chosen = asked.variants()
     requests = [_checked(asked, variant, out) for variant in chosen]
     planner = _Planner(asked, report)
     orders = [planner.order(variant, request) for variant, request in zip(chosen, requests, strict=True)]
@@ -57,10 +56,11 @@ def make_plan(asked: TrialSpec, out: Path, report: Report) -> Plan:
 
 def _checked(asked: TrialSpec, variant: Variant, out: Path) -> Request:
     """The request of a variant, if its settings exist; nothing is read for that."""
-    return of_variant(variant, lambda: _check(asked.request(variant, out)))
+    return of_variant(variant, lambda: _check(make_request(**asked.asked_by(variant)), out / variant.name))
 
 
-def _check(request: Request) -> Request:
+def _check(request: Request, out: Path) -> Request:
+    request.out = str(out)
     with suppress(UnsupportedError):  # which is the result of this variant, and found again when it is planned
         task_for(request).check(request)
     return request

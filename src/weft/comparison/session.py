@@ -19,7 +19,8 @@ from weft.comparison.planning import make_plan
 from weft.comparison.process import run_in_child
 from weft.comparison.result import Comparison
 from weft.comparison.rows import row_of
-from weft.comparison.trials import Plan, Trial, TrialSpec
+from weft.comparison.trials import Plan, Trial
+from weft.comparison.variants import TrialSpec
 from weft.errors import ConfigError, DataError
 from weft.tasks.recording import Report
 from weft.tasks.sources import short_name

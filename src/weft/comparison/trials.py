@@ -1,49 +1,16 @@
-"""What is asked for, what is then planned, and the orders by which processes train: all that is written down."""
+"""What is planned, and the orders by which processes train: all that is written down."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weft.comparison.variants import Variant
-from weft.errors import ConfigError, UnsupportedError, WeftError
+from weft.errors import ConfigError, WeftError
 from weft.tasks.recipe import Recipe
-from weft.tasks.request import Request, make_request
-
-
-@dataclass(frozen=True)
-class TrialSpec:
-    """What the user asked for: as for `weft train`, and the settings that vary."""
-
-    data: tuple[str, ...]
-    task: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    changes: dict[str, Any] = field(default_factory=dict)
-    config: str | None = None
-    models: tuple[str, ...] = ()
-    vary: dict[str, list[Any]] = field(default_factory=dict)
-
-    def check(self) -> None:
-        """Refuse what contradicts itself."""
-        for key in self.vary:
-            if key in self.changes:
-                raise ConfigError(f"{key} is both set and varied", expected="one of them")
-        if self.models and "model.preset" in self.vary:
-            raise ConfigError("--models and --vary model.preset", expected="one of them")
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise UnsupportedError("weft compare under torchrun", expected="one process: it starts others by itself")
-
-    def request(self, variant: Variant, out: Path) -> Request:
-        """What `weft train` would be asked for to make this variant alone."""
-        options = self.options | ({} if variant.model is None else {"model": variant.model})
-        changes = self.changes | variant.changes
-        request = make_request(self.data, options, task=self.task, config=self.config, changes=changes)
-        request.out = str(out / variant.name)
-        return request
+from weft.tasks.request import Request
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
-"""What is compared: settings with several values each, every combination of them under a name of its own."""
+"""What is compared: settings with several values each, every combination of them under a name of its own. No torch."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.errors import ConfigError
+from weft.errors import ConfigError, UnsupportedError
+from weft.tasks.options import Asked
 
 LONGEST = 80  # letters of a name
 MANY = 200  # runs; more are a slip of the keyboard
@@ -28,6 +30,36 @@ class Variant:
     def settings(self) -> dict[str, Any]:
         """What sets it apart from the others."""
         return {**({} if self.model is None else {"model": self.model}), **self.changes}
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """What the user asked for: as for `weft train`, and the models and settings that vary."""
+
+    data: tuple[str, ...]
+    task: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+    config: str | None = None
+    models: Sequence[str] = ()
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def variants(self) -> list[Variant]:
+        """All that are to be trained; what contradicts itself is refused."""
+        for key in self.vary:
+            if key in self.changes:
+                raise ConfigError(f"{key} is both set and varied", expected="one of them")
+        if self.models and "model.preset" in self.vary:
+            raise ConfigError("--models and --vary model.preset", expected="one of them")
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise UnsupportedError("weft compare under torchrun", expected="one process: it starts others by itself")
+        return make_variants(self.models, self.vary)
+
+    def asked_by(self, variant: Variant) -> Asked:
+        """What `weft train` would be asked for to make this variant alone."""
+        options = self.options | ({} if variant.model is None else {"model": variant.model})
+        changes = self.changes | variant.changes
+        return Asked(data=self.data, options=options, task=self.task, config=self.config, changes=changes)
 
 
 def parse_vary(words: Sequence[str]) -> dict[str, list[str]]:

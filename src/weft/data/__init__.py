@@ -11,6 +11,8 @@ from weft.lazy import lazy
 
 if TYPE_CHECKING:
     from weft.data.by_length import ByLength as ByLength
+    from weft.data.column_check import TableCheck as TableCheck
+    from weft.data.column_check import compare_tables as compare_tables
     from weft.data.columns import Columns as Columns
     from weft.data.columns import find_columns as find_columns
     from weft.data.demo import demo_table as demo_table
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from weft.data.split import stratified_split as stratified_split
     from weft.data.streams import ContiguousStreams as ContiguousStreams
     from weft.data.streams import StreamSegments as StreamSegments
-    from weft.data.table_check import TableCheck as TableCheck
-    from weft.data.table_check import compare_tables as compare_tables
     from weft.data.tables import Table as Table
     from weft.data.tables import TableRow as TableRow
     from weft.data.tables import read_table as read_table
@@ -72,11 +72,11 @@ _HOME = {
     "StreamSegments": "streams",
     "Sweep": "windows",
     "Table": "tables",
-    "TableCheck": "table_check",
+    "TableCheck": "column_check",
     "TokenFile": "token_file",
     "Windows": "windows",
     "class_weights": "split",
-    "compare_tables": "table_check",
+    "compare_tables": "column_check",
     "demo_table": "demo",
     "find_columns": "columns",
     "find_sides": "sides",

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.column_check import KnownTexts
 from weft.data.image_arrays import label_texts
-from weft.data.table_check import Overlap
 from weft.errors import DataError
 from weft.images.allocate import allocate
 from weft.images.arrays import chunks, fit, of_array
@@ -82,10 +82,5 @@ class Images:
 
 def leaks(train: Images, other: Images, part: str) -> list[str]:
     """A warning if more than one in a hundred of the images to judge by are also learned from, pixel by pixel."""
-    known: dict[bytes, set[str]] = {}
-    for key, label in zip(train.keys(), train.labels, strict=True):
-        known.setdefault(key, set()).add(label)
-    seen = [(key, label) for key, label in zip(other.keys(), other.labels, strict=True) if key in known]
-    same = sum(label in known[key] for key, label in seen)
-    overlap = Overlap(len(seen), same, len(seen) - same)
-    return overlap.warning(f"the images for {part}", len(other), "those to learn from")
+    seen, known = (KnownTexts(part.keys(), part.labels) for part in (other, train))
+    return list(seen.known_in(known).warning(f"the images for {part}", len(other), "those to learn from"))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from weft.data.column_names import LABELS, SIDES, plain
 from weft.data.columns import profiles_of
-from weft.data.tables import Table
+from weft.data.tables import Table, head_of
 from weft.errors import ConfigError, DataError
 
 _TEXTS_TOO = {plain(name) for pair in SIDES for name in pair}  # `target` is a label in some tables, a text in others
 LABELS_ONLY = frozenset(plain(name) for name in LABELS) - _TEXTS_TOO
+SIDE = re.compile(r"\.([a-z]{2,3}|source|target)([-_][a-z]{2,4})?")  # a language, or src and tgt
+TEXTS = {".txt", ".md", ".rst", ".log", ".tex", ".xml", ".htm", ".py"}  # which are none
 
 
 @dataclass(frozen=True)
@@ -72,3 +77,17 @@ def holds_pairs(table: Table) -> bool:
     if len(texts) != 2 or any(plain(p.name) in LABELS_ONLY for p in texts):
         return False
     return not any(p.repeats or p.fractions for p in profiles if p not in texts)
+
+
+def is_table_of_pairs(path: str) -> bool:
+    """The same of the table in a file; one that cannot be read is none."""
+    try:
+        return holds_pairs(head_of(path))
+    except DataError:  # which is told when it is read
+        return False
+
+
+def are_two_sides(paths: Sequence[str]) -> bool:
+    """Whether these are two files such as train.en and train.de: the ends of their names say what each is."""
+    ends = {Path(path.lower().removesuffix(".gz")).suffix for path in paths}
+    return len(paths) == len(ends) == 2 and not ends & TEXTS and all(SIDE.fullmatch(end) for end in ends)

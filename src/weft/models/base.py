@@ -68,6 +68,10 @@ def stack_of_stages(stages: nn.ModuleList, before: str = "") -> LayerStack:
 class Model(nn.Module):
     """What a model says about itself to those who do not know its family. What a family does not say is refused.
 
+    Called, it gives logits: of the head that it has. The states that the head reads come from `hidden`, which takes the
+    same inputs (from `encode` and `states`, where one text is written from another). A model without a head, a trunk,
+    gives its states by the call too.
+
     `roles`: what its own parameters, and plain modules of torch that it holds, are for (`blocks/roles.py`).
     """
 

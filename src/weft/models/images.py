@@ -46,7 +46,8 @@ def image_sizing(fields: Callable[[Budget, int], dict[str, Any]], *, default: bo
 
 
 class ImageHead(Classes):
-    """What is read from one vector for each image: a score for each class; `classes` = 0 is the trunk alone.
+    """What is read from one vector for each image: a score for each class; `classes` = 0 is the trunk alone, whose
+    answer is the state of each place.
 
     `hidden`: the width of a layer with tanh before the scores, as ViT has it while it is pre-trained; 0: none. Without
     classes it is the whole head: one vector for the image, where others read from.
@@ -80,7 +81,8 @@ class ImageConfig(ModelConfig):
 
 
 class ImageModel(Model):
-    """Pixels in, a logit for each class out; `hidden` gives the state of each place, which the head reads."""
+    """Pixels in, a logit for each class out; `hidden` gives the state of each place, which the head reads. A trunk
+    (`head.classes` = 0) gives these states by the call too."""
 
     roles = by_name(classes=LABEL_HEAD)
 
@@ -98,7 +100,7 @@ class ImageModel(Model):
         return example_cross_entropy(found, make) if self.config.head.classes else found.sum()
 
     def forward(self, pixels: Pixels) -> Float[Tensor, "B classes"] | States:
-        """A logit for each class; without a head for classes, the state of each place."""
+        """A logit for each class; a trunk (`head.classes` = 0) gives the state of each place."""
         states = self.hidden(pixels)
         return self.class_logits(states) if self.config.head.classes else states
 

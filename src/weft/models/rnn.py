@@ -28,7 +28,7 @@ from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models.base import LanguageConfig, LayerStack, Maker, stack_of
 from weft.models.capabilities import Capability, CarriesState, CausalLM, ClassifiesText, EncodesText
 from weft.models.classes import Classes
-from weft.models.decoder import CausalDecoder
+from weft.models.decoder import CausalDecoder, last_real
 from weft.models.encoding import TextRow
 from weft.models.example_step import example_cross_entropy, example_row
 from weft.models.sizing import SizePreset, Sizing
@@ -193,17 +193,11 @@ class RecurrentModel(CausalDecoder):
         caches: Sequence[Cache] | None = None,
     ) -> Float[Tensor, "*lead C"]:
         """Logits (B, T, V) over the next token; with a head for classes, (B, classes): each row is a text."""
-        head = self.config.head
-        if self.classes is None or not isinstance(head, RecurrentClassesConfig):
+        if self.classes is None:
             return super().forward(tokens, keep=keep, caches=caches)
         if caches is not None:
             raise UnsupportedError("caches for whole texts", expected="none: a text is read from its first token")
-        if keep is None:
-            lengths = torch.full((len(tokens),), tokens.shape[1], device=tokens.device)
-        else:
-            order, lengths = real_first(keep)
-            tokens = tokens.masked_fill(~keep, 0).gather(1, order)
-        return self.classes(self._pooled(self._read(tokens, lengths, None), lengths, head.pool))
+        return self.class_logits(self.hidden(tokens, keep=keep), keep)
 
     def hidden(
         self,
@@ -247,29 +241,37 @@ class RecurrentModel(CausalDecoder):
 
     # -- whole texts --------------------------------------------------------------------------
 
-    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
-        """What each text of a row is: a logit for each class, or the one number of a regression."""
+    def class_logits(
+        self, hidden: Float[Tensor, "N T D"], keep: Bool[Tensor, "N T"] | None = None
+    ) -> Float[Tensor, "N C"]:
+        """A logit for each class of each text, or the one number of a regression; `keep` marks padding."""
         head = self.config.head
         if self.classes is None or not isinstance(head, RecurrentClassesConfig):
             raise UnsupportedError(f"this {self.config.kind} has no head for classes: head = {head.kind}")
+        kept = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device) if keep is None else keep
+        return self.classes(self._pooled(hidden, kept, head.pool))
+
+    def text_logits(self, row: TextRow) -> Float[Tensor, "N C"]:
+        """What each text of a row is."""
         texts = torch.split(row.tokens[0], list(row.unpadded.lengths))
         tokens = pad_sequence(list(texts), batch_first=True)
         lengths = torch.tensor(row.unpadded.lengths, device=tokens.device)
-        return self.classes(self._pooled(self._read(tokens, lengths, None), lengths, head.pool))
+        keep = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        return self.class_logits(self._read(tokens, lengths, None), keep)
 
-    def _pooled(self, states: Float[Tensor, "N T D"], lengths: Int[Tensor, "N"], pool: str) -> Float[Tensor, "N D"]:
-        """One vector for each text; padding comes after its tokens."""
-        keep = torch.arange(states.shape[1], device=states.device) < lengths[:, None]
+    def _pooled(self, states: Float[Tensor, "N T D"], keep: Bool[Tensor, "N T"], pool: str) -> Float[Tensor, "N D"]:
+        """One vector for each text."""
         outside = ~keep[..., None]
         if pool == "mean":
             return states.masked_fill(outside, 0).sum(1) / keep.sum(1, keepdim=True)
         if pool == "max":
             return states.masked_fill(outside, -torch.inf).amax(1)
-        last = states[torch.arange(len(states), device=states.device), keep.sum(1) - 1]
+        rows = torch.arange(len(states), device=states.device)
+        last = states[rows, last_real(keep)]
         if not self.config.both_ways:
             return last
         half = self.config.width // 2  # who reads from the end is done at the first token
-        return torch.cat([last[:, :half], states[:, 0, half:]], -1)
+        return torch.cat([last[:, :half], states[rows, keep.int().argmax(1), half:]], -1)
 
     @torch.no_grad()
     def text_nats(self, ids: NDArray[np.integer[Any]]) -> float:

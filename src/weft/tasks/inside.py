@@ -23,7 +23,7 @@ from weft.analysis.reach import DIRECTIONS, Reach
 from weft.blocks.residual import PostNorm, PreNorm
 from weft.cost import cost_of
 from weft.errors import DataError, UnsupportedError
-from weft.models import LanguageConfig, ModelConfig, PairModelConfig
+from weft.models import CausalLM, ModelConfig, PairModelConfig
 from weft.models.base import Model
 from weft.models.images import ImageConfig
 from weft.tasks.attention_view.view import check_has_attention, view_of
@@ -99,7 +99,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
         def look(model: nn.Module, seed: int) -> Any:
             chance = torch.Generator().manual_seed(seed)
             pixels = torch.randn(1, config.channels, length, length, generator=chance)
-            return model.hidden(pixels.to(next(model.parameters())))  # type: ignore[operator]
+            return model(pixels.to(next(model.parameters())))
 
         return look, length
     words: int = config.vocab_size  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
     def read(model: nn.Module, seed: int) -> Any:
         chance = torch.Generator().manual_seed(seed)
         drawn = [torch.randint(v, (1, n), generator=chance) for v, n in zip(vocabularies, sides, strict=True)]
-        reads = getattr(model, "hidden", model)  # it may have no head for the next token
+        reads = getattr(model, "hidden", model)  # no layer needs what the head says
         return reads(*(tokens.to(next(model.parameters()).device) for tokens in drawn))
 
     return read, sides[-1]
@@ -166,7 +166,7 @@ def flow_of(run: Run) -> dict[str, Any]:
         for model in (run.model, fresh)
     )
     found: dict[str, Any] = {"norm": norm_of(run.model), "now": now, "start": start}
-    if isinstance(run.model_config, LanguageConfig):
+    if CausalLM in run.model_config.provides:
         tokens = torch.cat(list(held_out.batches))
         found["distance"] = gradient_of_loss_by_distance(run.model, tokens).tolist()
     return _without_nan(rounded(found))

@@ -15,6 +15,7 @@ from weft.config import Config
 from weft.errors import ConfigError
 from weft.models import preset
 from weft.tasks.asking import LENGTHS, LIFTED, Names, applied, check_values, layered
+from weft.tasks.options import COLUMNS
 from weft.tasks.recipe import NO_RECIPE, Recipe
 from weft.tasks.sources import FilesConfig
 from weft.tasks.task import task_of
@@ -28,7 +29,6 @@ AVAILABLE: dict[str, Callable[[], bool]] = {
     "cuda": torch.cuda.is_available,
     "mps": torch.backends.mps.is_available,
 }
-COLUMNS = ("text", "pair", "label", "pairs", "source", "target")
 
 
 def default_device() -> str:

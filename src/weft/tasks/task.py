@@ -28,6 +28,7 @@ from weft.training import TrainingConfig
 
 if TYPE_CHECKING:
     from weft.generation import Weights
+    from weft.tasks.data_check import DataCheck
     from weft.tasks.experiment import Experiment, Origin
     from weft.tasks.request import Request
     from weft.tasks.run import Run
@@ -46,6 +47,7 @@ class Task(ABC):
     rows            columns of tuples that are given in Python
     takes_texts     it learns from texts alone
     opens           what a run of it is in Python
+    data_checks     what `weft check` looks at, where it is no folder beside this file with a `check.py`
     """
 
     name: ClassVar[str]
@@ -63,6 +65,7 @@ class Task(ABC):
     rows: ClassVar[tuple[tuple[str, ...], ...]] = (("text", "label"), ("text", "pair", "label"))
     takes_texts: ClassVar[bool] = True
     opens: ClassVar[type[Run]]
+    data_checks: ClassVar[tuple[DataCheck, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         """A task outside this folder is registered by being defined."""

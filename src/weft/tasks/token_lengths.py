@@ -1,58 +1,61 @@
-"""How long labelled texts are in tokens, by a tokenizer learned from them as training would learn it."""
+"""How long the texts of a column are in tokens, by a tokenizer learned from them as training would learn it.
+
+Of very many texts, one in so many is looked at, from everywhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.examples import Examples
-from weft.tasks.vocabulary import encoder_tokenizer_fields
-from weft.text import Tokenizer, TokenizerConfig
-from weft.text.special import CLASSIFY, MASK, PAD, SEPARATE
+from weft.tasks.data_check import Progress
+from weft.tasks.findings import Facts
+from weft.text import Tokenizer
 
-SAMPLE = 20_000_000  # characters that are looked at; of more, rows from everywhere
+SAMPLE = 20_000_000  # characters that are looked at
 BATCH = 2048  # texts that are cut into tokens at once
-Inputs = Sequence[tuple[str, ...]]
-Progress = Callable[[int, int], None]
-"""Told how many texts of how many are cut into tokens."""
+MUCH_CUT = 0.05
+Columns = Sequence[Sequence[str]]  # of one length
 
 
-def scheme(kind: str | None) -> str:
-    """The scheme that is meant; one that does not exist is refused."""
-    return TokenizerConfig.from_config(encoder_tokenizer_fields(kind, characters=0)).kind
+def one_in(columns: Columns) -> int:
+    """Of so many rows, one is looked at."""
+    return max(-(-sum(len(text) for column in columns for text in column) // SAMPLE), 1)
 
 
-def sampled(examples: Examples) -> tuple[Inputs, int]:
-    """All inputs, or of very many one in so many."""
-    inputs = examples.inputs()
-    one_in = max(-(-sum(len(part) for parts in inputs for part in parts) // SAMPLE), 1)
-    return inputs[::one_in], one_in
+def sampled(columns: Columns) -> list[Sequence[str]]:
+    """The rows that are looked at."""
+    step = one_in(columns)
+    return [column[::step] for column in columns]
 
 
-def learned(kind: str, train: Examples) -> Tokenizer:
-    """A tokenizer made from training texts, with a vocabulary of the size that training would give it."""
-    config = TokenizerConfig.from_config(encoder_tokenizer_fields(kind, train.characters))
-    return config.train(
-        (part for parts in sampled(train)[0] for part in parts), special=(PAD, CLASSIFY, SEPARATE, MASK)
-    )
-
-
-def token_lengths(
-    parts: Mapping[str, Inputs], tokenizer: Tokenizer, progress: Progress | None = None
+def count_tokens(
+    parts: Mapping[str, Columns], tokenizer: Tokenizer, progress: Progress | None = None
 ) -> dict[str, NDArray[np.int64]]:
-    """Tokens of each input, as a model reads it: `[CLS] text [SEP]`, and with a partner `[CLS] a [SEP] b [SEP]`."""
-    total, done = sum(map(len, parts.values())), 0
-    found = {}
-    for name, inputs in parts.items():
-        lengths = np.zeros(len(inputs), dtype=np.int64)
-        for start in range(0, len(inputs), BATCH):
-            batch = inputs[start : start + BATCH]
-            encoded = iter(tokenizer.encode_batch([text for texts in batch for text in texts]))
-            lengths[start : start + BATCH] = [1 + sum(len(next(encoded)) + 1 for _ in texts) for texts in batch]
-            done += len(batch)
-            if progress is not None:
-                progress(done, total)
-        found[name] = lengths
+    """Tokens of each text in the columns of each part: (columns, rows), of the rows that are looked at."""
+    texts = {name: sampled(columns) for name, columns in parts.items()}
+    total, done = sum(len(column) for columns in texts.values() for column in columns), 0
+    found = {name: np.zeros((len(columns), len(columns[0])), dtype=np.int64) for name, columns in texts.items()}
+    for name, columns in texts.items():
+        for counts, column in zip(found[name], columns, strict=True):
+            for start in range(0, len(column), BATCH):
+                batch = column[start : start + BATCH]
+                counts[start : start + BATCH] = [len(ids) for ids in tokenizer.encode_batch(batch)]
+                done += len(batch)
+                if progress is not None:
+                    progress(done, total)
     return found
+
+
+def cut_facts(lengths: NDArray[np.int64], limits: Sequence[int]) -> Facts:
+    """How many texts are longer than each limit, of how many whose tokens were counted."""
+    return {"cut": {limit: int((lengths > limit).sum()) for limit in limits}, "counted": len(lengths)}
+
+
+def cut_warning(part: Facts, what: str) -> Iterator[str]:
+    """A sentence if many texts are longer than the largest limit; `what` says so, with a place for the limit."""
+    limit, cut = list(part["cut"].items())[-1]
+    if cut > MUCH_CUT * part["counted"]:
+        yield f"{cut / part['counted']:.0%} of {what.format(limit)}: what stands beyond may not be read"

@@ -16,7 +16,7 @@ import numpy as np
 from weft.checkpoints.files import write_text
 from weft.errors import ConfigError
 from weft.tasks.experiment import Experiment
-from weft.tasks.keywords import Given, TrainKeywords, check_keywords, with_keywords
+from weft.tasks.options import Asked, Given, TrainOptions, asked_for, check_keywords, with_keywords
 from weft.tasks.preparation import cache_folder
 from weft.tasks.request import make_request
 from weft.tasks.run import Run, load
@@ -25,8 +25,8 @@ from weft.tasks.task import Task, find_task
 log = logging.getLogger(__name__)
 
 
-@with_keywords(TrainKeywords)
-def train(data: Given = None, **options: Unpack[TrainKeywords]) -> Run:
+@with_keywords(TrainOptions)
+def train(data: Given = None, **options: Unpack[TrainOptions]) -> Run:
     """Train on data of your own: `weft.train("book.txt", minutes=5)`, `weft.train("reviews.csv", task="classify")`.
 
     `data` is a path, several paths, "demo", a list of texts, of (text, label) tuples, of (source, target) tuples to
@@ -36,24 +36,17 @@ def train(data: Given = None, **options: Unpack[TrainKeywords]) -> Run:
     `set={"model.width": 128}` sets anything else. Returns what the task makes: a `TextGenerator`, a `TextClassifier` …
     """
     started = time.perf_counter()
-    said = check_keywords(data, options, TrainKeywords)
-    request = make_request(
-        words_of(said), said, task=said.pop("task", None), config=said.pop("config", None), changes=said.pop("set", {})
-    )
+    request = make_request(**asked_in_python(check_keywords(data, options, TrainOptions)))
     request.started = started
     run, _ = Experiment.plan(request, _log).fit()
     return load(run.path)
 
 
-def words_of(said: dict[str, Any]) -> tuple[str, ...]:
-    """The paths of the data, which are taken out of what was said; those of other parts are put in its place."""
-    task = said.get("task")
-    for name in ("validation", "test"):
-        if name in said:
-            said[name] = paths_of(said[name], task)
-    if "from_" in said:
-        said["start"] = said.pop("from_")
-    return paths_of(said.pop("data"), task) if "data" in said else ()
+def asked_in_python(said: dict[str, Any]) -> Asked:
+    """What keywords ask for; data that are objects of Python are written down."""
+    parts = ("data", "validation", "test")
+    paths = {name: paths_of(said[name], said.get("task")) for name in parts if name in said}
+    return asked_for(paths.get("data", ()), {name: value for name, value in said.items() if name != "data"} | paths)
 
 
 def _log(event: dict[str, Any]) -> None:

@@ -64,11 +64,11 @@ class HeadConfig(Choice):
 
 
 class NoHeadConfig(HeadConfig, kind="none"):
-    """The trunk alone."""
+    """The trunk alone: the model gives the states of the tokens."""
 
 
 class PooledConfig(HeadConfig, kind="pooled"):
-    """One vector for the text."""
+    """One vector for the text, by `pooled`; the model gives the states of the tokens."""
 
     pooled = True
 
@@ -243,7 +243,7 @@ class BERTConfig(ModelConfig, kind="bert"):
 
 class BERT(Model):
     """Tokens in, logits of its head out; `hidden` gives the states that `masked_logits`, `pair_logits`, `class_logits`
-    and `token_logits` read."""
+    and `token_logits` read. A trunk (head "none" or "pooled") gives these states by the call too."""
 
     roles = by_name(
         tokens=TOKENS,
@@ -377,7 +377,8 @@ class BERT(Model):
         unpadded: PackedSequences | None = None,
     ) -> Float[Tensor, "*lead C"]:
         """Logits of its head: (B, T, V) of hidden tokens, (B, T, labels), (N, classes), or (N, answers) to its first
-        question about pairs. Without a head, the states (B, T, D). Of several heads, the masked one answers."""
+        question about pairs. A trunk (head "none" or "pooled") gives the states (B, T, D). Of several heads, the masked
+        one answers."""
         hidden = self.hidden(tokens, segments, keep, unpadded=unpadded)
         if self.masked is not None:
             return self.masked_logits(hidden)

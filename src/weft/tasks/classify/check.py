@@ -6,130 +6,102 @@ Every part is read as training reads it, so that what training would refuse is t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import asdict, replace
+from itertools import chain
+from typing import Literal
 
-import numpy as np
-
+from weft.data.column_check import (
+    Overlap,
+    PartCheck,
+    count_copied,
+    find_leakage,
+    first_few,
+    known_examples,
+    length_quantiles,
+    number_quantiles,
+    rare_warning,
+)
 from weft.data.columns import Columns, find_columns
 from weft.data.examples import Examples, read_examples
 from weft.data.labels import Labels
-from weft.data.table_check import KnownTexts, Overlap, PartCheck, length_quantiles, part_warnings
 from weft.data.tables import Table
 from weft.errors import DataError, did_you_mean
 from weft.tasks.classify.tables import joined, open_tables
-from weft.tasks.sources import DEMO
-from weft.tasks.token_lengths import Progress, learned, sampled, scheme, token_lengths
+from weft.tasks.data_check import CheckRequest, DataCheck
+from weft.tasks.findings import (
+    LISTED,
+    Facts,
+    Findings,
+    Row,
+    as_sentence,
+    balance_rows,
+    count_rows,
+    cut_rows,
+    leakage_rows,
+    length_rows,
+    named_parts,
+    number_rows,
+)
+from weft.tasks.sources import DEMO, are_images
+from weft.tasks.token_lengths import count_tokens, cut_facts, cut_warning, one_in, sampled
+from weft.tasks.vocabulary import encoder_tokenizer_fields
+from weft.text import TokenizerConfig
+from weft.text.special import CLASSIFY, MASK, PAD, SEPARATE
 
-LENGTHS = (128, 256, 512)  # tokens at which texts may be cut
+CUTS = (128, 256, 512)  # tokens at which texts may be cut
 LITTLE = 100  # examples
 FEW = 10  # examples of a class
-MUCH_CUT = 0.05
-NUMBERS = {"lowest": 0.0, "quarter": 0.25, "half": 0.5, "three_quarters": 0.75, "highest": 1.0}
+WORDS = {"half": "median", "longest": "longest"}
 
 
-@dataclass
-class TableStatistics:
-    """What was found in the tables of one part."""
-
-    files: list[str]
-    rows: int
-    broken: int  # rows that could not be read
-    without_text: int
-    without_label: int
-    labelled: bool
-    content: PartCheck
-    numbers: dict[str, float] | None = None  # quantiles of the labels, if these are numbers
-    tokens: dict[str, int] = field(default_factory=dict)  # quantiles of the length, special tokens counted
-    cut: dict[int, int] = field(default_factory=dict)  # how many texts are longer than so many tokens
-    counted: int = 0  # texts whose tokens were counted
-    leakage: dict[str, Overlap] = field(default_factory=dict)  # how much of it stands in the parts before it
-
-    @property
-    def name(self) -> str:
-        return ", ".join(self.files)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        found = asdict(self)
-        found |= found.pop("content")
-        return found | {"cut": {str(length): count for length, count in self.cut.items()}}
-
-
-@dataclass
-class LabelledCheck:
-    """The findings; parts are `train`, `validation` and `test`, as far as they are there."""
-
-    columns: Columns
-    unused: list[str]
-    labels: Labels | None  # None if there are none, or if training would refuse them
-    no_label: str  # why no column was taken as the label
-    tokenizer: str
-    vocab_size: int
-    one_in: int  # tokens were learned from one training text in so many
-    parts: dict[str, TableStatistics]
-    notes: list[str]
-    warnings: list[str]
-    problems: list[str]  # what training would refuse
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        kind = None if self.labels is None else self.labels.kind
-        classes = [] if self.labels is None else list(self.labels.classes)
-        return {
-            "columns": asdict(self.columns) | {"unused": self.unused},
-            "labels": {"kind": kind, "classes": classes, "missing": self.no_label},
-            "tokenizer": {"kind": self.tokenizer, "vocab_size": self.vocab_size, "one_in": self.one_in},
-            **dict.fromkeys(("validation", "test")),
-            **{name: part.to_dict() for name, part in self.parts.items()},
-            "notes": self.notes,
-            "warnings": self.warnings,
-            "problems": self.problems,
-        }
-
-
-def check_labelled(
-    train: Sequence[str],
-    validation: Sequence[str] = (),
-    test: Sequence[str] = (),
-    *,
-    columns: Mapping[str, str] | None = None,
-    tokenizer: str | None = None,
-    labelled: bool | None = None,
-    progress: Progress | None = None,
-) -> LabelledCheck:
+def check_labelled(asked: CheckRequest, labelled: bool | None = None) -> Findings:
     """Read tables, and others beside them, and count; one that cannot be read at all is a `DataError`.
 
-    `columns` are those that the user named: `text`, `pair`, `label`. With `labelled` there must be a label, with
-    False none is looked for; None: one is used if there is one.
+    With `labelled` there must be a label, with False none is looked for; None: one is used if there is one.
     """
-    kind = scheme(tokenizer)  # refused before anything is read
-    tables = _open(train, validation, test)
-    chosen, no_label = _columns(tables["train"][0], columns or {}, labelled)
+    TokenizerConfig.from_config(encoder_tokenizer_fields(asked.tokenizer, characters=0))  # refused before reading
+    tables = _open(asked)
+    first = tables["train"][0]
+    chosen, no_label = _columns(first, asked.columns, labelled)
     examples, notes = _read(tables, chosen)
     labels, problems = _labels(examples, chosen.label)
-    known = {name: KnownTexts(part, labels) for name, part in examples.items()}
-    parts = {name: _part(tables[name], known[name], labels) for name in tables}
-    for name, others in (("validation", ["train"]), ("test", ["train", "validation"])):
-        if name in parts:
-            parts[name].leakage = {other: known[name].known_in(known[other]) for other in others if other in parts}
-    cutter = learned(kind, examples["train"])
-    inputs = {name: sampled(part)[0] for name, part in examples.items()}
-    for name, lengths in token_lengths(inputs, cutter, progress).items():
-        parts[name].tokens, parts[name].counted = length_quantiles(lengths), len(lengths)
-        parts[name].cut = {length: int((lengths > length).sum()) for length in LENGTHS}
+    known = {name: known_examples(part, labels) for name, part in examples.items()}
+    leakage = find_leakage(known)
+    content = {name: PartCheck.of(part, known[name], labels) for name, part in examples.items()}
+    texts = {name: [part.texts, *([part.pairs] if part.pairs else [])] for name, part in examples.items()}
+    config = TokenizerConfig.from_config(encoder_tokenizer_fields(asked.tokenizer, examples["train"].characters))
+    learned = chain.from_iterable(zip(*sampled(texts["train"]), strict=True))
+    tokenizer = config.train(learned, special=(PAD, CLASSIFY, SEPARATE, MASK))
+    parts: dict[str, Facts] = {}
+    for name, counts in count_tokens(texts, tokenizer, asked.progress).items():
+        lengths = 1 + (counts + 1).sum(0)  # [CLS] text [SEP], and with a partner [CLS] a [SEP] b [SEP]
+        parts[name] = {
+            **_part(tables[name], examples[name], labels),
+            **asdict(content[name]),
+            "tokens": length_quantiles(lengths),
+            **cut_facts(lengths, CUTS),
+            "leakage": {other: asdict(overlap) for other, overlap in leakage[name].items()},
+        }
     used = (chosen.text, chosen.pair, chosen.label)
-    return LabelledCheck(
-        columns=chosen,
-        unused=[name for name in tables["train"][0].columns if name not in used],
-        labels=labels,
-        no_label=no_label,
-        tokenizer=kind,
-        vocab_size=cutter.vocab_size,
-        one_in=sampled(examples["train"])[1],
+    facts: Facts = {
+        "columns": asdict(chosen) | {"unused": [name for name in first.columns if name not in used]},
+        "labels": {
+            "kind": labels.kind if labels else None,
+            "classes": list(labels.classes) if labels else [],
+            "missing": no_label,
+        },
+        "tokenizer": {"kind": config.kind, "vocab_size": tokenizer.vocab_size, "one_in": one_in(texts["train"])},
+    }
+    return Findings(
         parts=parts,
+        facts=facts,
+        sentences=list(_sentences({name: part.name for name, part in examples.items()}, facts, labels)),
+        counts=_counts(list(parts.values())),
         notes=notes,
-        warnings=list(_warnings(parts, labels)),
+        warnings=[
+            *_warnings(examples, content, leakage, labels),
+            *cut_warning(parts["train"], "the texts are longer than {} tokens"),
+        ],
         problems=problems,
     )
 
@@ -137,12 +109,11 @@ def check_labelled(
 # -- reading ----------------------------------------------------------------------------------
 
 
-def _open(train: Sequence[str], validation: Sequence[str], test: Sequence[str]) -> dict[str, list[Table]]:
+def _open(asked: CheckRequest) -> dict[str, list[Table]]:
     """The tables by part; the embedded one brings a test set of its own."""
-    if list(train) == [DEMO]:
-        test = test or train
+    test = asked.test or (asked.train if list(asked.train) == [DEMO] else ())
     given: tuple[tuple[str, Sequence[str], Literal["train", "test"]], ...]
-    given = (("train", train, "train"), ("validation", validation, "train"), ("test", test, "test"))
+    given = (("train", asked.train, "train"), ("validation", asked.validation, "train"), ("test", test, "test"))
     return {name: open_tables(paths, part) for name, paths, part in given if paths}
 
 
@@ -202,18 +173,18 @@ def _labels(examples: Mapping[str, Examples], name: str | None) -> tuple[Labels 
     return labels, problems
 
 
-def _part(tables: Sequence[Table], known: KnownTexts, labels: Labels | None) -> TableStatistics:
-    examples = known.examples
-    return TableStatistics(
-        files=[table.name for table in tables],
-        rows=sum(len(table) + table.skipped for table in tables),
-        broken=sum(table.skipped for table in tables),
-        without_text=examples.without_text,
-        without_label=examples.without_label,
-        labelled=examples.labels is not None,
-        content=known.check(),
-        numbers=_numbers(labels, examples),
-    )
+def _part(tables: Sequence[Table], examples: Examples, labels: Labels | None) -> Facts:
+    """What was left out, and what the table has besides texts and classes."""
+    return {
+        "files": [table.name for table in tables],
+        "rows": sum(len(table) + table.skipped for table in tables),
+        "broken": sum(table.skipped for table in tables),
+        "without_text": examples.without_text,
+        "without_label": examples.without_label,
+        "labelled": examples.labels is not None,
+        "numbers": _numbers(labels, examples),
+        "copied": count_copied(examples.texts, examples.pairs) if examples.pairs else 0,
+    }
 
 
 def _numbers(labels: Labels | None, examples: Examples) -> dict[str, float] | None:
@@ -221,39 +192,112 @@ def _numbers(labels: Labels | None, examples: Examples) -> dict[str, float] | No
     if labels is None or labels.kind != "number" or not examples.labels:
         return None
     try:
-        values = labels.encode(examples.labels)
+        return number_quantiles(labels.encode(examples.labels))
     except DataError:
         return None
-    return {name: float(np.quantile(values, share)) for name, share in NUMBERS.items()}
 
 
-# -- doubts -----------------------------------------------------------------------------------
+# -- telling ----------------------------------------------------------------------------------
 
 
-def _warnings(parts: Mapping[str, TableStatistics], labels: Labels | None) -> Iterator[str]:
+def _sentences(names: Mapping[str, str], facts: Facts, labels: Labels | None) -> Iterator[str]:
+    """Which files and columns, what the labels are, and how tokens were made."""
+    yield from named_parts(names)
+    columns, tokenizer = facts["columns"], facts["tokenizer"]
+    yield as_sentence(columns["reason"])
+    unused = columns["unused"]
+    if unused:
+        more = f" and {len(unused) - LISTED} more" if len(unused) > LISTED else ""
+        yield f"Not used: {', '.join(map(repr, unused[:LISTED]))}{more}."
+    if columns["label"] is None:
+        yield f"Labels: none ({facts['labels']['missing']}); only the texts are checked."
+    else:
+        yield _label_kind(labels, columns["label"])
+    which = "all training texts" if tokenizer["one_in"] == 1 else f"one training text in {tokenizer['one_in']}"
+    yield (
+        f"Tokens: {tokenizer['kind']}, learned from {which}, {tokenizer['vocab_size']:,} in the vocabulary; "
+        "[CLS] and [SEP] are counted."
+    )
+
+
+def _label_kind(labels: Labels | None, column: str) -> str:
+    if labels is None:
+        return f"Labels: those in {column!r} cannot be learned."
+    if labels.kind == "number":
+        return "Labels: numbers."
+    if labels.kind == "several":
+        how = "as JSON lists" if labels.separator == "[" else f"separated by {labels.separator!r}"
+        return f"Labels: {len(labels.classes)} classes, several for a text, {how}."
+    return f"Labels: {len(labels.classes)} classes, one for each text."
+
+
+def _counts(parts: list[Facts]) -> list[Row]:
+    left_out = {"broken": "broken, left out", "without_text": "without a text, left out"}
+    left_out |= {"without_label": "without a label, left out"}
+    rows = count_rows(parts, left_out, "rows", if_any=True)
+    return [
+        *count_rows(parts, {"rows": "rows"}),
+        *rows,
+        *(count_rows(parts, {"examples": "examples"}) if rows else []),
+        *balance_rows(parts, "examples"),
+        *number_rows(parts, "label"),
+        *length_rows("words", [part["words"] for part in parts], WORDS),
+        *length_rows("tokens", [part["tokens"] for part in parts]),
+        *cut_rows(parts, "examples"),
+        *count_rows(parts, {"duplicates": "duplicates"}, "examples"),
+        *(count_rows(parts, {"contradictions": "contradicting labels"}) if parts[0]["labelled"] else []),
+        *count_rows(parts, {"copied": "both texts are the same"}, "examples", if_any=True),
+        *leakage_rows(parts, "examples", {"examples": "also"}),
+    ]
+
+
+def _warnings(
+    examples: Mapping[str, Examples],
+    content: Mapping[str, PartCheck],
+    leakage: Mapping[str, Mapping[str, Overlap]],
+    labels: Labels | None,
+) -> Iterator[str]:
     """What will probably spoil the result."""
-    train = parts["train"]
     if labels is not None:
         yield from labels.warnings
-        rare = {label: n for label, n in zip(labels.classes, labels.counts, strict=True) if 2 <= n < FEW}
-        if rare:
-            word = "a class has" if len(rare) == 1 else f"{len(rare)} classes have"
-            yield f"{word} fewer than {FEW} examples: {_some([f'{label!r} ({n})' for label, n in rare.items()])}"
-    if train.content.examples < LITTLE:
-        yield f"only {train.content.examples} examples to learn from: some hundreds are a start, thousands are better"
-    for name, part in parts.items():
-        yield from part_warnings(part.name, part.content)
-        for other, overlap in part.leakage.items():
-            yield from overlap.warning(part.name, part.content.examples, parts[other].name)
-        if labels is not None and name != "train" and part.labelled:
-            missing = [repr(label) for label in labels.classes if label not in part.content.balance]
+        counts = {label: n for label, n in zip(labels.classes, labels.counts, strict=True) if n > 1}
+        yield from rare_warning(counts, FEW)  # a class with one example is among the warnings of the labels
+    count = len(examples["train"])
+    if count < LITTLE:
+        yield f"only {count} examples to learn from: some hundreds are a start, thousands are better"
+    for name, part in examples.items():
+        yield from content[name].warnings(part.name)
+        for other, overlap in leakage[name].items():
+            yield from overlap.warning(part.name, len(part), examples[other].name)
+        if labels is not None and name != "train" and part.labels is not None:
+            missing = [repr(label) for label in labels.classes if label not in content[name].balance]
             if missing:
-                yield f"{part.name} has no example of {_some(missing)}: how well it was learned stays unknown"
-    longest = LENGTHS[-1]
-    if train.cut[longest] > MUCH_CUT * train.counted:
-        share = train.cut[longest] / train.counted
-        yield f"{share:.0%} of the texts are longer than {longest} tokens: what stands beyond may not be read"
+                yield f"{part.name} has no example of {first_few(missing)}: how well it was learned stays unknown"
 
 
-def _some(words: list[str]) -> str:
-    return ", ".join(words[:5]) + (", …" if len(words) > 5 else "")
+# -- the looks of this task -------------------------------------------------------------------
+
+
+def _check_images(asked: CheckRequest) -> Findings:
+    from weft.tasks.classify.image_check import check_images  # which needs torch
+
+    return check_images(asked)
+
+
+LABELLED = DataCheck(
+    things="labelled texts",
+    recognises=lambda *_: True,
+    check=lambda asked: check_labelled(asked, labelled=True if asked.task else None),
+    columns=("text", "pair", "label"),
+    options=("test", "tokenizer"),
+    turn=4,
+)
+IMAGES = DataCheck(
+    things="images",
+    recognises=lambda paths, _: are_images(paths),
+    check=_check_images,
+    columns=("text", "label"),
+    instead="none: they are no text",
+    turn=0,
+)
+DATA_CHECKS = (IMAGES, LABELLED)

@@ -2,99 +2,92 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from weft.data.augmentation import mirrors_well
-from weft.data.images import Images
-from weft.tasks.classify.image_data import ImageData, ImageDataConfig, read_data
+from weft.data.column_check import (
+    KnownTexts,
+    contradiction_warning,
+    count_labels,
+    find_leakage,
+    imbalance_warning,
+    meanings,
+    rare_warning,
+)
+from weft.tasks.classify.image_data import ImageDataConfig, read_data
+from weft.tasks.data_check import CheckRequest
+from weft.tasks.data_facts import parts_of
+from weft.tasks.findings import Facts, Findings, as_sentence, balance_rows, count_rows, leakage_rows, named_parts
 
 FEW = 20  # images of a class
-UNEVEN = 10  # a class so many times as frequent as another
+KINDS = {"single": "one for each image", "several": "any number for an image"}
 
 
-@dataclass
-class ImagePart:
-    """What was found in one part."""
-
-    name: str
-    images: int
-    classes: dict[str, int]  # how often each occurs, in the order of the labels
-    duplicates: int  # images that equal an earlier one, pixel by pixel
-
-
-@dataclass
-class ImageCheck:
-    """The findings; parts are `train`, `validation` and `test`, as far as they are there."""
-
-    reason: str
-    kind: str
-    size: int
-    channels: int
-    mirrors: bool
-    pixel_mean: tuple[float, ...]
-    pixel_deviation: tuple[float, ...]
-    parts: dict[str, ImagePart]
-    notes: list[str]
-    warnings: list[str]
-    problems: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        return dict.fromkeys(("validation", "test")) | asdict(self) | asdict(self).pop("parts")
-
-
-def check_images(
-    train: Sequence[str],
-    validation: Sequence[str] = (),
-    test: Sequence[str] = (),
-    *,
-    columns: Mapping[str, str] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> ImageCheck:
+def check_images(asked: CheckRequest) -> Findings:
     """Decode all images and count; what training would refuse is a `DataError`.
 
-    `columns` are those of a table of paths that the user named: `text` and `label`.
+    The columns are those of a table of paths: `text` and `label`.
     """
-    config = ImageDataConfig(train=tuple(train), validation=tuple(validation), test=tuple(test))
-    data = read_data(config.override(columns or {}), progress or (lambda *_: None))
-    given = {"train": data.train, "validation": data.validation, "test": data.test}
-    parts = {name: _part(images, data) for name, images in given.items() if images is not None}
-    single = data.labels.kind == "single"
+    config = ImageDataConfig(train=tuple(asked.train), validation=tuple(asked.validation), test=tuple(asked.test))
+    data = read_data(config.override(dict(asked.columns)), asked.progress or (lambda *_: None))
+    labels, images = data.labels, parts_of(data)
+    known = {name: KnownTexts(part.keys(), meanings(part.labels, labels)) for name, part in images.items()}
+    leakage = find_leakage(known)
+    parts: dict[str, Facts] = {}
+    for name, part in images.items():
+        balance = count_labels(part.labels, labels)
+        parts[name] = {
+            "name": part.name,
+            "images": len(part),
+            "classes": balance | {label: 0 for label in labels.classes if label not in balance},
+            "duplicates": known[name].repeated,
+            "contradictions": known[name].contradictions,
+            "leakage": {other: asdict(overlap) for other, overlap in leakage[name].items()},
+        }
     values: Any = data.values(data.train)
-    assert data.config.size is not None and data.config.channels is not None
-    return ImageCheck(
-        reason=data.why,
-        kind=data.labels.kind,
-        size=data.config.size,
-        channels=data.config.channels,
-        mirrors=single and mirrors_well(data.train.pixels, values),
-        pixel_mean=data.config.pixel_mean,
-        pixel_deviation=data.config.pixel_deviation,
+    facts: Facts = {
+        "reason": data.why,
+        "kind": labels.kind,
+        "size": data.config.size,
+        "channels": data.config.channels,
+        "mirrors": labels.kind == "single" and mirrors_well(data.train.pixels, values),
+        "pixel_mean": data.config.pixel_mean,
+        "pixel_deviation": data.config.pixel_deviation,
+    }
+    rows = list(parts.values())
+    return Findings(
         parts=parts,
-        notes=[],
+        facts=facts,
+        sentences=list(_sentences({name: part.name for name, part in images.items()}, facts, len(labels.classes))),
+        counts=[
+            *count_rows(rows, {"images": "images"}),
+            *count_rows(rows, {"duplicates": "equal to an earlier one"}, "images"),
+            *count_rows(rows, {"contradictions": "equal, with other labels"}, if_any=True),
+            *balance_rows(rows, "images", "classes"),
+            *leakage_rows(rows, "images", {"examples": "also"}),
+        ],
         warnings=[*data.warnings, *_warnings(parts["train"])],
-        problems=[],
     )
 
 
-def _part(images: Images, data: ImageData) -> ImagePart:
-    found: Counter[str] = Counter(name for label in images.labels for name in data.labels.names(label))
-    classes = {name: found[name] for name in data.labels.classes}
-    return ImagePart(images.name, len(images), classes, len(images) - len(set(images.keys())))
+def _sentences(names: dict[str, str], facts: Facts, classes: int) -> Iterator[str]:
+    """Which files, how the classes were told, and the form that images are brought into."""
+    yield from named_parts(names)
+    yield as_sentence(facts["reason"])
+    kind = facts["kind"]
+    yield "Labels: numbers." if kind == "number" else f"Labels: {classes} classes, {KINDS[kind]}."
+    colours = "grey" if facts["channels"] == 1 else "coloured"
+    yield f"Looked at as {facts['size']} × {facts['size']} pixels, {colours}."
+    if kind == "single":
+        can, some = ("can", "half of them") if facts["mirrors"] else ("cannot", "none")
+        yield f"Left and right {can} be exchanged: training mirrors {some}."
 
 
-def _warnings(train: ImagePart) -> list[str]:
-    told = []
-    few = [f"{name!r} ({count})" for name, count in train.classes.items() if count < FEW]
-    if few:
-        more = f" and {len(few) - 3} more" if len(few) > 3 else ""
-        told.append(f"classes with fewer than {FEW} images to learn from: {', '.join(few[:3])}{more}")
-    counts = [count for count in train.classes.values() if count]
-    if counts and max(counts) >= UNEVEN * min(counts):
-        told.append(f"the most frequent class has {max(counts) / min(counts):.0f} times as many images as the rarest")
-    if train.duplicates:
-        told.append(f"{train.duplicates:,} of the images to learn from equal an earlier one")
-    return told
+def _warnings(train: Facts) -> Iterator[str]:
+    yield from rare_warning(train["classes"], FEW, "images to learn from")
+    yield from imbalance_warning({label: count for label, count in train["classes"].items() if count}, train["name"])
+    if train["duplicates"]:
+        yield f"{train['duplicates']:,} of the images to learn from equal an earlier one"
+    yield from contradiction_warning(train["contradictions"], train["name"], "image")

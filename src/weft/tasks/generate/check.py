@@ -5,19 +5,19 @@ The text is read as a stream, and only hashes of its lines are kept (`overlap`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
+from weft.data.sides import are_two_sides
+from weft.tasks.data_check import CheckRequest, DataCheck, Progress
+from weft.tasks.findings import Facts, Findings
 from weft.tasks.generate.overlap import LONG, LineSample, leak_warning, lines_of, repetition_warning
-from weft.tasks.sources import DataConfig, read_source
+from weft.tasks.sources import DEMO, DataConfig, are_tables, read_source
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Corpus, TokenizerConfig
 
 SAMPLE = 1_000_000  # characters that words and sub-words are counted on
 LITTLE = 10_000  # characters
-Progress = Callable[[int, int], None]
-"""Told how many characters of how many are done."""
 
 
 @dataclass
@@ -35,87 +35,43 @@ class TextStatistics:
         return {"characters": self.characters, "bytes": self.bytes, "lines": self.lines}
 
 
-@dataclass
-class TextCheck:
-    """The findings; shares are between 0 and 1, and None where there was nothing to compare."""
+def check_text(asked: CheckRequest) -> Findings:
+    """Read texts as training would, and count; what cannot be read as text is a `DataError`.
 
-    files: list[str]
-    train: TextStatistics
-    validation: TextStatistics
-    lines: int
-    repeated: float
-    repeated_long: float
-    leaked: float | None
-    compared: int  # long held-out lines that were looked for
-    one_in: int  # of this many different lines, one was remembered
-    tokens: dict[str, int]
-    exact: tuple[str, ...]  # tokenizers whose tokens were counted, not estimated
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def characters(self) -> int:
-        return self.train.characters + self.validation.characters
-
-    @property
-    def held_out(self) -> float:
-        """The share of the characters that is held out."""
-        return self.validation.characters / self.characters
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "files": self.files,
-            "characters": self.characters,
-            "bytes": self.train.bytes + self.validation.bytes,
-            "lines": self.lines,
-            "train": self.train.to_dict(),
-            "validation": self.validation.to_dict(),
-            "held_out": self.held_out,
-            "repeated_lines": self.repeated,
-            "repeated_long_lines": self.repeated_long,
-            "leakage": self.leaked,
-            "compared_lines": self.compared,
-            "lines_remembered_one_in": self.one_in,
-            "tokens": self.tokens,
-            "exact_tokens": list(self.exact),
-            "warnings": self.warnings,
-        }
-
-
-def check_text(
-    data: tuple[str, ...], validation: tuple[str, ...] = (), *, progress: Progress | None = None
-) -> TextCheck:
-    """Read texts as training would, and count; what cannot be read as text is a `DataError`."""
-    source = read_source(DataConfig(train=data, validation=validation))
+    Shares are between 0 and 1, and None where there was nothing to compare.
+    """
+    source = read_source(DataConfig(train=tuple(asked.train), validation=tuple(asked.validation)))
     size = source.config.characters
-    whole = None if validation else int(size / (1 - source.config.held_out))  # only known where the text is split
+    split = not asked.validation
+    told = _Progress(asked.progress, int(size / (1 - source.config.held_out)) if split else size)
     sample = _Sample(size)
     short, long = LineSample(), LineSample()
-    told = _Progress(progress, whole or size)
-    train = TextStatistics()
+    train, held_out = TextStatistics(), TextStatistics()
     for line in lines_of(_counted(source.train, train, told, sample)):
         (long if len(line) >= LONG else short).add(line)
-    held_out = TextStatistics()
     leaked, compared = long.share_seen(lines_of(_counted(source.validation, held_out, told)))
     tokens = {"characters": train.characters + train.documents, "bytes": train.bytes + train.documents}
     tokens |= sample.tokens(train)
     filled = short.total + long.total
-    documents = [*source.train.documents, *(source.validation.documents if validation else ())]
-    found = TextCheck(
-        files=[document.name for document in documents],
-        train=train,
-        validation=held_out,
-        lines=train.lines + held_out.lines - (not validation and train.open_end),
-        repeated=(short.total * short.repeated + long.total * long.repeated) / max(1, filled),
-        repeated_long=long.repeated,
-        leaked=leaked,
-        compared=compared,
-        one_in=max(short.one_in, long.one_in),
-        tokens=tokens,
-        exact=tuple(tokens) if sample.is_whole else ("characters", "bytes"),
-    )
-    found.warnings += _warnings(found)
-    return found
+    documents = [*source.train.documents, *(() if split else source.validation.documents)]
+    characters = train.characters + held_out.characters
+    facts: Facts = {
+        "files": [document.name for document in documents],
+        "characters": characters,
+        "bytes": train.bytes + held_out.bytes,
+        "lines": train.lines + held_out.lines - (split and train.open_end),
+        "held_out": held_out.characters / characters,
+        "repeated_lines": (short.total * short.repeated + long.total * long.repeated) / max(1, filled),
+        "repeated_long_lines": long.repeated,
+        "leakage": leaked,
+        "compared_lines": compared,  # long held-out lines that were looked for
+        "lines_remembered_one_in": max(short.one_in, long.one_in),  # of so many different lines, one was remembered
+        "tokens": tokens,
+        "exact_tokens": list(tokens) if sample.is_whole else ["characters", "bytes"],  # counted, not estimated
+    }
+    parts = {"train": train.to_dict(), "validation": held_out.to_dict()}
+    warnings = list(_warnings(facts, train.replaced + held_out.replaced))
+    return Findings(parts, facts, list(_sentences(facts, parts["validation"])), warnings=warnings)
 
 
 def _counted(
@@ -176,18 +132,76 @@ class _Progress:
             self.tell(min(self.done, self.total), self.total)
 
 
-def _warnings(found: TextCheck) -> list[str]:
+# -- telling ----------------------------------------------------------------------------------
+
+
+def _sentences(facts: Facts, held_out: Facts) -> Iterator[str]:
+    files, leaked = facts["files"], facts["leakage"]
+    one_in = facts["lines_remembered_one_in"]
+    about = "" if one_in == 1 else f" (estimated from one line in {one_in})"
+    yield f"{_count(len(files), 'file')}: {', '.join(files[:3])}{' …' if len(files) > 3 else ''}"
+    yield (
+        f"{facts['characters']:,} characters, {facts['bytes']:,} bytes, {_count(facts['lines'], 'line')}; "
+        "all of it is valid text."
+    )
+    yield (
+        f"Held out: {held_out['characters']:,} characters ({facts['held_out']:.1%}), "
+        f"{_count(held_out['lines'], 'line')}; the rest is learned from."
+    )
+    yield (
+        f"Repeated: {facts['repeated_lines']:.1%} of the lines to learn from repeat an earlier one; "
+        f"{facts['repeated_long_lines']:.1%} of those of {LONG} characters or more{about}."
+    )
+    if leaked is None:
+        yield f"Leakage: no held-out line has {LONG} characters, so there is nothing to compare."
+    else:
+        yield (
+            f"Leakage: of {_count(facts['compared_lines'], 'held-out line')} of {LONG} characters or more, "
+            f"{leaked:.1%} also stand in the part to learn from{about}."
+        )
+    exact = facts["exact_tokens"]
+    counts = (
+        f"{n:,} as {kind}" if kind in exact else f"about {_rounded(n):,} as {kind}"
+        for kind, n in facts["tokens"].items()
+    )
+    yield f"Tokens to learn from: {', '.join(counts)}."
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _rounded(estimate: int) -> int:
+    """To two digits."""
+    return round(estimate, 2 - len(str(estimate)))
+
+
+def _warnings(facts: Facts, replaced: int) -> Iterator[str]:
     """What will probably spoil the result, and what to do."""
-    told = []
-    if found.characters < LITTLE:
-        told.append(
-            f"only {found.characters:,} characters: too little to learn a language from; "
+    if facts["characters"] < LITTLE:
+        yield (
+            f"only {facts['characters']:,} characters: too little to learn a language from; "
             f"{LITTLE:,} are a start, a million is better"
         )
-    told += leak_warning(found.leaked) + repetition_warning(found.repeated_long)
-    replaced = found.train.replaced + found.validation.replaced
+    yield from leak_warning(facts["leakage"])
+    yield from repetition_warning(facts["repeated_long_lines"])
     if replaced:
-        told.append(
+        yield (
             f"{replaced:,} characters are U+FFFD, the mark of a failed conversion: make the text again from its source"
         )
-    return told
+
+
+def are_texts(paths: Sequence[str], columns: Collection[str]) -> bool:
+    """Anything that is no table and does not look like the two sides of pairs, and of which no column was named."""
+    return list(paths) == [DEMO] or not (columns or are_tables(paths) or are_two_sides(paths))
+
+
+TEXTS = DataCheck(
+    things="a text",
+    recognises=are_texts,
+    check=check_text,
+    options=(),
+    instead="a table: a .csv, .tsv or .jsonl file",
+    turn=2,
+)
+DATA_CHECKS = (TEXTS,)

@@ -6,11 +6,20 @@ Small functions over words and tags; `check_tagged` puts them together for the p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict
 
-from weft.data.table_check import KnownTexts, Overlap, length_quantiles
-from weft.tasks.data_check import Counts, DataCheck, Parts
+from weft.data.column_check import (
+    KnownTexts,
+    Overlap,
+    contradiction_warning,
+    find_leakage,
+    first_few,
+    known_examples,
+    length_quantiles,
+    rare_labels,
+)
+from weft.tasks.data_check import CheckRequest, DataCheck
+from weft.tasks.findings import LISTED, Facts, Findings, Row, count_rows, leakage_rows, length_rows, named_parts
 from weft.tasks.tag.files import TagConfig, open_parts
 from weft.tasks.tag.schemes import SCHEMES
 from weft.tasks.tag.sentences import TaggedSentences, are_tagged
@@ -19,103 +28,7 @@ RARE = 5  # entities of a type: fewer cannot be learned or measured
 FEW_SENTENCES = 100
 MANY_ILL_FORMED = 0.01  # of the entities, or words: worth a warning
 MANY_UNKNOWN = 0.3  # of the words: names that the training part does not have are usual, so many are not
-LISTED = 12  # types that have a row of their own
 LONG = 200  # words of a sentence: perhaps the blank lines between sentences are missing
-
-
-@dataclass
-class TaggedPart:
-    """What was found in one part.
-
-    kinds           entities of each type, or words of each plain tag
-    words           quantiles of the words in a sentence
-    duplicates      sentences that stand there before with the same tags; `contradictions`: with other tags
-    unknown_words   share of the words that the training part does not have; None for the training part itself
-    new_tags        tags that the training part does not have, and how often they occur
-    leakage         how many sentences also stand in the parts before it
-    """
-
-    name: str
-    scheme: str
-    columns: tuple[str, str]
-    sentences: int
-    word_count: int
-    entities: int
-    kinds: dict[str, int]
-    words: dict[str, int]
-    longest_line: int
-    ill_formed: int
-    left_out: int
-    duplicates: int
-    contradictions: int
-    unknown_words: float | None = None
-    new_tags: dict[str, int] = field(default_factory=dict)
-    leakage: dict[str, Overlap] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
-
-
-@dataclass
-class TaggedCheck:
-    """The findings on `train`, `validation` and `test`, as far as they are there."""
-
-    parts: dict[str, TaggedPart]
-    labels: tuple[str, ...]
-    notes: list[str]
-    warnings: list[str]
-    problems: list[str]  # what training refuses
-
-    @property
-    def part_names(self) -> list[str]:
-        return list(self.parts)
-
-    def sentences(self) -> Iterator[str]:
-        """Which files and columns, and what the tags are."""
-        for name, part in self.parts.items():
-            yield f"{name.capitalize()}: {part.name}"
-        train = self.parts["train"]
-        if all(train.columns):
-            yield f"Words from {train.columns[0]}, tags from {train.columns[1]}."
-        yield f"Tags: {train.scheme}."
-
-    def counts(self) -> Counts:
-        """Titles, and a cell for each part."""
-        parts = list(self.parts.values())
-        rows: Counts = [
-            ("sentences", [f"{part.sentences:,}" for part in parts]),
-            ("words", [f"{part.word_count:,}" for part in parts]),
-            ("words of a sentence, half", [f"{part.words['half']:,}" for part in parts]),
-            ("words of a sentence, longest", [f"{part.words['longest']:,}" for part in parts]),
-        ]
-        if any(part.entities for part in parts):
-            rows.append(("entities", [f"{part.entities:,}" for part in parts]))
-        for kind in list(parts[0].kinds)[:LISTED]:
-            rows.append((f"  {kind}", [f"{part.kinds.get(kind, 0):,}" for part in parts]))
-        for title, name in (
-            ("ill-formed tags", "ill_formed"),
-            ("cannot be read, left out", "left_out"),
-            ("duplicates", "duplicates"),
-            ("the same words, other tags", "contradictions"),
-        ):
-            if any(getattr(part, name) for part in parts):
-                rows.append((title, [f"{getattr(part, name):,}" for part in parts]))
-        unknown = ["" if part.unknown_words is None else f"{part.unknown_words:.1%}" for part in parts]
-        if any(unknown):
-            rows.append(("words that train does not have", unknown))
-        return rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "labels": list(self.labels),
-            **dict.fromkeys(("train", "validation", "test")),
-            **{name: part.to_dict() for name, part in self.parts.items()},
-            "notes": self.notes,
-            "warnings": self.warnings,
-            "problems": self.problems,
-        }
 
 
 def unknown_word_share(sentences: TaggedSentences, train: TaggedSentences) -> float:
@@ -124,49 +37,81 @@ def unknown_word_share(sentences: TaggedSentences, train: TaggedSentences) -> fl
     return sum(word not in known for words in sentences.words for word in words) / max(sentences.word_count, 1)
 
 
-def rare_kinds(sentences: TaggedSentences, fewer_than: int = RARE) -> dict[str, int]:
-    """Types of entities (or plain tags) that occur less often than this."""
-    return {kind: count for kind, count in sentences.kinds().items() if count < fewer_than}
-
-
-def check_part(sentences: TaggedSentences) -> TaggedPart:
+def check_part(sentences: TaggedSentences, known: KnownTexts) -> Facts:
     """One part by itself."""
-    found = KnownTexts(sentences.as_examples()).check()
     kinds, lengths = sentences.kinds(), [len(words) for words in sentences.words]
-    return TaggedPart(
-        name=sentences.name,
-        scheme=SCHEMES[sentences.scheme],
-        columns=sentences.columns,
-        sentences=len(sentences),
-        word_count=sum(lengths),
-        entities=0 if sentences.plain else kinds.total(),
-        kinds=dict(kinds),
-        words=length_quantiles(lengths),
-        longest_line=sentences.lines[lengths.index(max(lengths))],
-        ill_formed=sentences.ill_formed,
-        left_out=sentences.left_out,
-        duplicates=found.duplicates,
-        contradictions=found.contradictions,
-    )
+    return {
+        "name": sentences.name,
+        "scheme": SCHEMES[sentences.scheme],
+        "columns": sentences.columns,
+        "sentences": len(sentences),
+        "word_count": sum(lengths),
+        "entities": 0 if sentences.plain else kinds.total(),
+        "kinds": dict(kinds),  # entities of each type, or words of each plain tag
+        "words": length_quantiles(lengths),
+        "longest_line": sentences.lines[lengths.index(max(lengths))],
+        "ill_formed": sentences.ill_formed,
+        "left_out": sentences.left_out,
+        "duplicates": known.duplicates,  # with the same tags
+        "contradictions": known.contradictions,
+    }
 
 
-def check_tagged(parts: Mapping[str, TaggedSentences]) -> TaggedCheck:
+def check_tagged(sentences: Mapping[str, TaggedSentences]) -> Findings:
     """All parts, by their names: `train`, and perhaps `validation` and `test`."""
-    train = parts["train"]
-    found = {name: check_part(sentences) for name, sentences in parts.items()}
-    known = {name: KnownTexts(sentences.as_examples()) for name, sentences in parts.items()}
-    for place, (name, part) in enumerate(found.items()):
-        if name != "train":
-            part.unknown_words = unknown_word_share(parts[name], train)
-            part.new_tags = dict(parts[name].unknown_tags(train.labels()))
-        part.leakage = {other: known[name].known_in(known[other]) for other in list(parts)[:place]}
-    return TaggedCheck(
-        parts=found,
-        labels=train.labels(),
-        notes=[note for sentences in parts.values() for note in sentences.notes],
-        warnings=[line for name, part in found.items() for line in _warnings(name, part, parts[name])],
-        problems=list(_problems(parts)),
+    train = sentences["train"]
+    known = {name: known_examples(part.as_examples()) for name, part in sentences.items()}
+    leakage = find_leakage(known)
+    parts: dict[str, Facts] = {}
+    for name, part in sentences.items():
+        is_train = name == "train"
+        parts[name] = check_part(part, known[name]) | {
+            "unknown_words": None if is_train else unknown_word_share(part, train),
+            "new_tags": {} if is_train else dict(part.unknown_tags(train.labels())),
+            "leakage": {other: asdict(overlap) for other, overlap in leakage[name].items()},
+        }
+    return Findings(
+        parts=parts,
+        facts={"labels": list(train.labels())},
+        sentences=list(_sentences(parts)),
+        counts=list(_counts(list(parts.values()))),
+        notes=[note for part in sentences.values() for note in part.notes],
+        warnings=[line for name, part in parts.items() for line in _warnings(name, part, leakage[name])],
+        problems=list(_problems(sentences)),
     )
+
+
+# -- telling ----------------------------------------------------------------------------------
+
+
+def _sentences(parts: Mapping[str, Facts]) -> Iterator[str]:
+    """Which files and columns, and what the tags are."""
+    yield from named_parts({name: part["name"] for name, part in parts.items()})
+    words, tags = parts["train"]["columns"]
+    if words and tags:
+        yield f"Words from {words}, tags from {tags}."
+    yield f"Tags: {parts['train']['scheme']}."
+
+
+def _counts(parts: list[Facts]) -> Iterator[Row]:
+    yield from count_rows(parts, {"sentences": "sentences", "word_count": "words"})
+    yield from length_rows(
+        "words of a sentence", [part["words"] for part in parts], {"half": "median", "longest": "longest"}
+    )
+    yield from count_rows(parts, {"entities": "entities"}, if_any=True)
+    for kind in list(parts[0]["kinds"])[:LISTED]:
+        yield f"  {kind}", [f"{part['kinds'].get(kind, 0):,}" for part in parts]
+    doubtful = {
+        "ill_formed": "ill-formed tags",
+        "left_out": "cannot be read, left out",
+        "duplicates": "duplicates",
+        "contradictions": "the same words, other tags",
+    }
+    yield from count_rows(parts, doubtful, if_any=True)
+    if len(parts) > 1:
+        shares = [part["unknown_words"] for part in parts]
+        yield "words that train does not have", ["" if one is None else f"{one:.1%}" for one in shares]
+    yield from leakage_rows(parts, "sentences", {"examples": "also"})
 
 
 def _problems(parts: Mapping[str, TaggedSentences]) -> Iterator[str]:
@@ -179,37 +124,40 @@ def _problems(parts: Mapping[str, TaggedSentences]) -> Iterator[str]:
             yield f"{sentences.name} has {kinds[0]}, {train.name} has {kinds[1]}"
 
 
-def _warnings(name: str, part: TaggedPart, sentences: TaggedSentences) -> Iterator[str]:
-    if name == "train" and part.sentences < FEW_SENTENCES:
-        yield f"{part.name} has {part.sentences} sentence{'s' if part.sentences > 1 else ''}: little to learn from"
-    if part.ill_formed > MANY_ILL_FORMED * max(part.entities, 1):
-        yield f"{part.ill_formed} tags of {part.name} are ill-formed: they do not follow {part.scheme}"
-    rare = rare_kinds(sentences)
+def _warnings(name: str, part: Facts, leakage: Mapping[str, Overlap]) -> Iterator[str]:
+    file, count = part["name"], part["sentences"]
+    if name == "train" and count < FEW_SENTENCES:
+        yield f"{file} has {count} sentence{'s' if count > 1 else ''}: little to learn from"
+    if part["ill_formed"] > MANY_ILL_FORMED * max(part["entities"], 1):
+        yield f"{part['ill_formed']} tags of {file} are ill-formed: they do not follow {part['scheme']}"
+    rare = rare_labels(part["kinds"], RARE)
     if rare:
-        shown = ", ".join(f"{kind} ({count})" for kind, count in list(rare.items())[:5])
-        yield f"{part.name} has fewer than {RARE} examples of {shown}{', …' if len(rare) > 5 else ''}"
-    if part.words["longest"] > LONG:
+        yield f"{file} has fewer than {RARE} examples of {first_few(f'{kind} ({n})' for kind, n in rare.items())}"
+    longest = part["words"]["longest"]
+    if longest > LONG:
         yield (
-            f"the sentence at line {part.longest_line} of {part.name} has {part.words['longest']} words: "
+            f"the sentence at line {part['longest_line']} of {file} has {longest} words: "
             "is a blank line missing after each sentence?"
         )
-    if part.contradictions:
-        word = "sentence stands" if part.contradictions == 1 else "sentences stand"
-        yield f"{part.contradictions} {word} in {part.name} with different tags"
-    for other, overlap in part.leakage.items():
-        yield from overlap.warning(name, part.sentences, other)
-    if part.unknown_words is not None and part.unknown_words > MANY_UNKNOWN:
-        yield f"{part.unknown_words:.0%} of the words of {name} do not occur in train"
-    if part.new_tags:
-        shown = ", ".join(sorted(part.new_tags)[:5])
-        yield f"{sum(part.new_tags.values())} words of {name} have tags that train does not have: {shown}"
+    yield from contradiction_warning(part["contradictions"], file, "sentence", "different tags")
+    for other, overlap in leakage.items():
+        yield from overlap.warning(name, count, other)
+    if part["unknown_words"] is not None and part["unknown_words"] > MANY_UNKNOWN:
+        yield f"{part['unknown_words']:.0%} of the words of {name} do not occur in train"
+    if part["new_tags"]:
+        shown = first_few(sorted(part["new_tags"]))
+        yield f"{sum(part['new_tags'].values())} words of {name} have tags that train does not have: {shown}"
 
 
-def check_files(parts: Parts, columns: Mapping[str, str]) -> TaggedCheck:
+def check_files(asked: CheckRequest) -> Findings:
     """Read all files as training reads them, and count."""
-    train, validation, test = map(tuple, parts)
-    text, label = columns.get("text"), columns.get("label")
+    train, validation, test = map(tuple, (asked.train, asked.validation, asked.test))
+    text, label = asked.columns.get("text"), asked.columns.get("label")
     return check_tagged(open_parts(TagConfig(train=train, validation=validation, test=test, text=text, label=label)))
 
 
-DATA_CHECK = DataCheck("tagged sentences", TagConfig.columns, are_tagged, check_files)
+DATA_CHECKS = (
+    DataCheck(
+        "tagged sentences", are_tagged, check_files, TagConfig.columns, instead="none: words are counted", turn=1
+    ),
+)

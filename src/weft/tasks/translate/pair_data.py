@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from weft.data.pair_check import KnownPairs
+from weft.data.column_check import (
+    KnownTexts,
+    copied_warning,
+    count_copied,
+    count_uneven,
+    duplicate_warning,
+    uneven_warning,
+)
 from weft.data.parallel import Pairs, read_pairs, read_parallel
 from weft.data.sides import Sides, find_sides
 from weft.data.split import grouped_split
@@ -187,15 +194,39 @@ def held_out(pairs: Pairs, share: float) -> tuple[Pairs, Pairs]:
     return pairs.part(learn), pairs.part(judge)
 
 
+def known_pairs(pairs: Pairs) -> KnownTexts:
+    """The keys of sources, with those of whole pairs beside them."""
+    return KnownTexts(pairs.keys(), pairs.pair_keys())
+
+
+def pair_facts(pairs: Pairs, known: KnownTexts) -> dict[str, int]:
+    """Numbers of pairs; `several_targets` are different sources that have several."""
+    return {
+        "pairs": len(pairs),
+        "duplicates": known.duplicates,
+        "several_targets": known.contradictions,
+        "copied": count_copied(pairs.sources, pairs.targets),
+        "uneven": count_uneven(pairs.sources, pairs.targets),
+    }
+
+
+def pair_warnings(facts: Mapping[str, int], name: str) -> Iterator[str]:
+    """What is doubtful in one part by itself."""
+    count = facts["pairs"]
+    yield from duplicate_warning(facts["duplicates"], count, name, "pairs")
+    yield from copied_warning(facts["copied"], count, name)
+    yield from uneven_warning(facts["uneven"], count, name)
+
+
 def _warnings(train: Pairs, *others: Pairs | None) -> Iterator[str]:
     """What will probably spoil the result."""
-    learned = KnownPairs(train)
-    yield from learned.facts().warnings(train.name)
+    learned = known_pairs(train)
+    yield from pair_warnings(pair_facts(train, learned), train.name)
     for part in others:
         if part is not None:
-            known = KnownPairs(part)
-            yield from known.facts().warnings(part.name)
-            yield from known.known_in(learned).warning(part.name, len(part), train.name)
+            known = known_pairs(part)
+            yield from pair_warnings(pair_facts(part, known), part.name)
+            yield from known.known_in(learned).warning(f"the sources in {part.name}", len(part), train.name, "target")
 
 
 def _fingerprint(pairs: Pairs) -> str:

@@ -14,9 +14,8 @@ from torch import nn
 
 from weft.checkpoints import RunDirectory
 from weft.cost import cost_of
-from weft.data.sides import holds_pairs
-from weft.data.tables import head_of
-from weft.errors import ConfigError, DataError
+from weft.data.sides import is_table_of_pairs
+from weft.errors import ConfigError
 from weft.generation import Weights
 from weft.generation.text_to_text import limit_of
 from weft.models import Budget, ModelConfig, Seq2SeqLM, Sizing, preset, sizing_of
@@ -83,10 +82,7 @@ class Translate(Task):
         """Tables with two columns of free text and no label; and any for which `columns` name the two sides."""
         if {"source", "target"} & set(columns):
             return True
-        try:
-            return not {"text", "pair", "label"} & set(columns) and holds_pairs(head_of(paths[0]))
-        except DataError:  # which is told when it is read
-            return False
+        return not {"text", "pair", "label"} & set(columns) and is_table_of_pairs(paths[0])
 
     def check_start(self, run: Run) -> None:
         run.check_translates()
