@@ -206,7 +206,7 @@ def test_wrong_overrides_are_named(changes, words):
         Image(width=3).override(changes)
 
 
-def test_a_menu_understands_other_spellings_but_lists_each_kind_once():
+def test_a_registry_understands_other_spellings_but_lists_each_kind_once():
     assert ShapeConfig.registry["round"] is Circle
     assert list(ShapeConfig.registry) == ["circle", "polygon"]
     assert ShapeConfig.from_config(Circle(radius=3)) == Circle(radius=3)

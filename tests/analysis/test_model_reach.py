@@ -94,8 +94,8 @@ def test_a_transformer_sees_the_source_and_what_it_has_written(memory):
     model = draw_weights(TransformerConfig(vocab_size=9, source_vocab_size=9, **two).build())
 
     def call(model, seed):
-        chance = torch.Generator().manual_seed(seed)
-        return model(torch.randint(9, (1, 7), generator=chance), torch.randint(9, (1, 5), generator=chance))
+        rng = torch.Generator().manual_seed(seed)
+        return model(torch.randint(9, (1, 7), generator=rng), torch.randint(9, (1, 5), generator=rng))
 
     decoder = model_reach(model, call, 2)
     assert decoder.agrees and decoder.sources == 7 and decoder.counts == [10, 10]
@@ -112,8 +112,8 @@ def test_the_memory_of_the_same_layer_has_seen_less():
 
 
 def _pair(seed):
-    chance = torch.Generator().manual_seed(seed)
-    return torch.randint(9, (1, 9), generator=chance), torch.randint(9, (1, 5), generator=chance)
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randint(9, (1, 9), generator=rng), torch.randint(9, (1, 5), generator=rng)
 
 
 def test_t5():

@@ -26,7 +26,7 @@ def rule(config, length, causal):
 
 
 @contextlib.contextmanager
-def menu_with(kind, module):
+def registry_with(kind, module):
     """A kind whose whole module is this one."""
 
     class OwnConfig(AttentionConfig, kind=kind):
@@ -109,7 +109,7 @@ def test_hard_attention_sees_one_token(causal):
 
 
 def test_what_a_module_does_counts_and_not_what_it_should_do():
-    with menu_with("mirror", Mirror()) as config:
+    with registry_with("mirror", Mirror()) as config:
         for causal in (False, True):  # it leaks, and that is seen
             assert (pattern_of(config, 9, causal) == np.eye(9, dtype=bool)[::-1]).all()
 

@@ -9,7 +9,7 @@ BLOCKS = [
     "tests/blocks/test_layer.py",
     "tests/blocks/test_numbers.py",
     "tests/blocks/test_positions.py",
-    "tests/blocks/test_packed.py",
+    "tests/blocks/test_packed_sequences.py",
     "tests/conformance",
     "tests/parity/test_torch.py",
     "tests/analysis/test_capturing.py",

@@ -74,8 +74,8 @@ def test_padding_of_any_content_changes_nothing_and_gradients_stay_finite():
         found = module(padded, mask=Mask(keep=keep))
         assert torch.allclose(found[:, 2:7], alone, atol=1e-13)
         assert torch.allclose(found[:, 0], module.output.bias, atol=1e-14)
-        (slope,) = torch.autograd.grad(found.square().sum(), padded)
-        assert slope.isfinite().all() and not slope[~keep].any()
+        (gradient,) = torch.autograd.grad(found.square().sum(), padded)
+        assert gradient.isfinite().all() and not gradient[~keep].any()
 
 
 def test_dropout_acts_in_training_alone():

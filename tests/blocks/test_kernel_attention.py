@@ -48,14 +48,14 @@ def test_parallel_chunked_and_recurrent_are_one(fields, size, monkeypatch):
 def test_gradients_are_those_of_the_table(fields, causal):
     core = core_of(fields)
     q, k, v = random(1, 4, 200, 8, grad=True), random(1, 2, 200, 8, seed=2, grad=True), random(1, 2, 200, 5, grad=True)
-    slope = random(1, 4, 200, 5, seed=4)
+    gradient = random(1, 4, 200, 5, seed=4)
     (asked, _), (found, scale) = core.features(q), core.features(k)
     table = asked @ found.repeat_interleave(2, 1).mT
     table = table if scale is None else table * scale.repeat_interleave(2, 1).exp()[:, :, None]
     table = table.tril() if causal else table
     theirs = (table / table.sum(-1, keepdim=True)) @ v.repeat_interleave(2, 1)
     ours = core(q, k, v, Mask(causal=causal))
-    for mine, peer in zip(*(torch.autograd.grad(y, (q, k, v), slope) for y in (ours, theirs)), strict=True):
+    for mine, peer in zip(*(torch.autograd.grad(y, (q, k, v), gradient) for y in (ours, theirs)), strict=True):
         torch.testing.assert_close(mine, peer, atol=1e-10, rtol=0)
 
 

@@ -81,11 +81,11 @@ def test_tiles_equal_the_masked_table_and_its_gradients(name, causal, way, monke
         width = 8 if way == "fused" else 6
         q, k, v = (random(2, n, length, w, seed=w, grad=True) for n, length, w in
                    ((4, asking, 8), (2, answering, 8), (2, answering, width)))  # fmt: skip
-        slope = random(2, 4, asking, width, seed=5)
+        gradient = random(2, 4, asking, width, seed=5)
         ours = core(q, k, v, Mask(causal=causal))
         theirs = SoftmaxAttention()(q, k, v, Mask(causal=causal, allow=spelled_out(name, asking, answering)))
         torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
-        for mine, peer in zip(*(torch.autograd.grad(y, (q, k, v), slope) for y in (ours, theirs)), strict=True):
+        for mine, peer in zip(*(torch.autograd.grad(y, (q, k, v), gradient) for y in (ours, theirs)), strict=True):
             torch.testing.assert_close(mine, peer, atol=1e-11, rtol=0)
 
 
@@ -211,12 +211,12 @@ def test_what_is_forgotten_cannot_be_asked_for_again():
 def test_gradients_flow_through_a_cache_that_forgets():
     module = AttentionConfig.from_config({"kind": "local", "window": 3}).build(8).double()
     x = random(1, 150, 8, grad=True)
-    slope = random(1, 150, 8, seed=9)
+    gradient = random(1, 150, 8, seed=9)
     cache = module.new_cache()
     parts = [module(x[:, i : i + 5], mask=CAUSAL, cache=cache) for i in range(0, 150, 5)]
     assert cache.length < 100
-    (ours,) = torch.autograd.grad(torch.cat(parts, 1), x, slope)
-    (theirs,) = torch.autograd.grad(module(x, mask=CAUSAL), x, slope)
+    (ours,) = torch.autograd.grad(torch.cat(parts, 1), x, gradient)
+    (theirs,) = torch.autograd.grad(module(x, mask=CAUSAL), x, gradient)
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
 
 
@@ -258,9 +258,9 @@ def test_what_autocast_leaves_in_different_types_is_computed_alike():
     exact = torch.autograd.grad(core(q, k, v, CAUSAL).sum(), q)[0]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = core(q, k, v.bfloat16(), CAUSAL)
-        (slope,) = torch.autograd.grad(found.float().sum(), q)
+        (gradient,) = torch.autograd.grad(found.float().sum(), q)
     assert found.dtype == torch.bfloat16
-    assert (slope - exact).norm() < 0.05 * exact.norm()
+    assert (gradient - exact).norm() < 0.05 * exact.norm()
 
 
 def test_several_texts_in_a_row_are_refused_by_a_lookup():

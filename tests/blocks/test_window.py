@@ -89,8 +89,8 @@ def test_no_gradient_comes_from_another_window(grid):
     x = torch.randn(1, 30, 8, dtype=torch.float64, requires_grad=True)
     y = module(x, mask=Mask(grid=grid))
     for t in (0, 7, 13, 29):
-        (slope,) = torch.autograd.grad(y[0, t].sum(), x, retain_graph=True)
-        assert [bool(row.any()) for row in slope[0]] == [window == own[t] for window in own]
+        (gradient,) = torch.autograd.grad(y[0, t].sum(), x, retain_graph=True)
+        assert [bool(row.any()) for row in gradient[0]] == [window == own[t] for window in own]
 
 
 def test_the_first_and_the_last_column_do_not_meet():
@@ -144,8 +144,8 @@ def test_every_second_layer_crosses_the_borders():
         y = x
         for layer in stack:
             y = layer(y)
-        (slope,) = torch.autograd.grad(y[0, 5].sum(), x)
-        assert int(slope[0].any(-1).sum()) == reached
+        (gradient,) = torch.autograd.grad(y[0, 5].sum(), x)
+        assert int(gradient[0].any(-1).sum()) == reached
 
 
 def test_dropout_acts_in_training_alone():

@@ -197,13 +197,13 @@ def test_presets_go_there_and_back(name):
 
 @pytest.mark.parametrize("name", Converter.registry)
 def test_several_changes_at_once(name):
-    converter, chance = Converter.registry[name], random.Random(0)
+    converter, rng = Converter.registry[name], random.Random(0)
     said = 0
     for base in bases(converter):
         single = [other for _, others in changes(base) for other in others if not converter.reasons(other)]
         for _ in range(30):
             config = base
-            for other in chance.sample(single, min(3, len(single))):
+            for other in rng.sample(single, min(3, len(single))):
                 path = next(path for path, value in flat(other).items() if at(base, path) != value)
                 config = (path in flat(config) and changed(config, path, at(other, path))) or config
             if not converter.reasons(config):

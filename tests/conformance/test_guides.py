@@ -12,6 +12,7 @@ import weft
 from fixtures.commands import generator_command, run_weft
 from fixtures.plugins import GUIDES, restore_registries, write_plugins
 from fixtures.texts import make_text
+from fixtures.weights import move_weights
 from weft.cost.flops import walk
 from weft.errors import UnsupportedError
 from weft.exchange.transfer import export_run, import_model
@@ -47,9 +48,7 @@ def theirs(folder, **changes):
     transformers.utils.logging.disable_progress_bar()
     torch.manual_seed(1)
     model = transformers.OPTForCausalLM(transformers.OPTConfig(**SIZES | changes)).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     model.save_pretrained(folder)
     return model
 

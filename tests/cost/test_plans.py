@@ -44,5 +44,5 @@ def test_a_plan_equals_inspect(family, freeze):
 def test_plans_in_other_words_equal_inspect(family, tmp_path):
     task = PLANNED[family]
     data = write_image_folder(tmp_path / "images") if task == "classify" else write_book(tmp_path / "book.txt")
-    prepared = Experiment.plan(Request((str(data),), task=task, model=family, steps=1))
-    agrees(prepared.describe(), prepared.config.model, prepared.config.training, prepared.length)
+    experiment = Experiment.plan(Request((str(data),), task=task, model=family, steps=1))
+    agrees(experiment.describe(), experiment.config.model, experiment.config.training, experiment.length)

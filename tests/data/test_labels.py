@@ -53,10 +53,10 @@ def test_the_user_says_the_kind():
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from(["a", "b", "c d", "é", "7"]), min_size=2, max_size=30), st.randoms())
-def test_the_order_does_not_depend_on_the_rows(cells, chance):
+def test_the_order_does_not_depend_on_the_rows(cells, rng):
     cells = [*cells, "a", "b"]
     mixed = list(cells)
-    chance.shuffle(mixed)
+    rng.shuffle(mixed)
     one, two = Labels.of(cells), Labels.of(mixed)
     assert one == two and list(one.classes) == sorted(set(cells))
     assert one.decode(one.encode(cells)) == cells

@@ -18,13 +18,13 @@ from weft.errors import ConfigError, DataError, ShapeError
 )
 def test_every_class_on_both_sides(labels, share, seed):
     labels = np.array(labels)
-    learn, judge = stratified_split(labels, share, seed)
-    assert np.array_equal(np.sort(np.concatenate([learn, judge])), np.arange(len(labels)))
-    assert np.array_equal(learn, np.sort(learn)) and np.array_equal(judge, np.sort(judge))
+    train, validation = stratified_split(labels, share, seed)
+    assert np.array_equal(np.sort(np.concatenate([train, validation])), np.arange(len(labels)))
+    assert np.array_equal(train, np.sort(train)) and np.array_equal(validation, np.sort(validation))
     alone = [(labels == label).sum() < 2 for label in set(labels)]
     for label in set(labels):
         count = (labels == label).sum()
-        held = (labels[judge] == label).sum()
+        held = (labels[validation] == label).sum()
         if count >= 2:
             assert 1 <= held < count
             assert held == min(max(round(share * count), 1), count - 1) or abs(held - share * count) <= 1
@@ -41,28 +41,28 @@ def test_equal_texts_never_straddle(rows, seed):
         with pytest.raises(DataError, match="different texts"):
             stratified_split(labels, 0.2, seed, groups=texts)
         return
-    learn, judge = stratified_split(labels, 0.2, seed, groups=texts)
-    assert len(learn) + len(judge) == len(rows) and len(learn) and len(judge)
-    assert not {texts[place] for place in learn} & {texts[place] for place in judge}
+    train, validation = stratified_split(labels, 0.2, seed, groups=texts)
+    assert len(train) + len(validation) == len(rows) and len(train) and len(validation)
+    assert not {texts[place] for place in train} & {texts[place] for place in validation}
     for label in set(labels):
         if len({text for text, own in zip(texts, labels, strict=True) if own == label}) >= 2:
-            sides = [{labels[place] for place in side} for side in (learn, judge)]
+            sides = [{labels[place] for place in side} for side in (train, validation)]
             assert label in sides[0] and label in sides[1]
 
 
 def test_without_groups_they_do_straddle():
     texts, labels = ["same"] * 50 + ["other"] * 50, [0] * 50 + [1] * 50
-    learn, judge = stratified_split(labels, 0.2, 0)
-    assert {texts[place] for place in learn} & {texts[place] for place in judge}
+    train, validation = stratified_split(labels, 0.2, 0)
+    assert {texts[place] for place in train} & {texts[place] for place in validation}
 
 
 def test_contradicting_labels_stay_together():
-    chance = np.random.default_rng(0)
-    texts, labels = chance.integers(0, 100, 400).tolist(), chance.integers(0, 3, 400)
-    learn, judge = stratified_split(labels, 0.2, 1, groups=texts)
-    assert not {texts[place] for place in learn} & {texts[place] for place in judge}
-    assert abs(len(judge) - 80) <= 8
-    assert all(set(labels[side]) == {0, 1, 2} for side in (learn, judge))
+    rng = np.random.default_rng(0)
+    texts, labels = rng.integers(0, 100, 400).tolist(), rng.integers(0, 3, 400)
+    train, validation = stratified_split(labels, 0.2, 1, groups=texts)
+    assert not {texts[place] for place in train} & {texts[place] for place in validation}
+    assert abs(len(validation) - 80) <= 8
+    assert all(set(labels[side]) == {0, 1, 2} for side in (train, validation))
 
 
 def test_it_is_a_pure_function():
@@ -79,27 +79,27 @@ def test_it_is_a_pure_function():
 
 
 def test_the_choice_is_not_the_beginning():
-    judge = np.concatenate([stratified_split([0] * 100 + [1] * 100, 0.2, seed)[1] % 100 for seed in range(30)])
-    assert abs(judge.mean() - 49.5) < 5 and len(set(judge)) > 90
+    validation = np.concatenate([stratified_split([0] * 100 + [1] * 100, 0.2, seed)[1] % 100 for seed in range(30)])
+    assert abs(validation.mean() - 49.5) < 5 and len(set(validation)) > 90
 
 
 def test_numbers_by_quantiles():
     values = np.random.default_rng(0).exponential(size=1000)
-    judge = stratified_split(values, 0.1, 0)[1]
-    assert len(judge) == 100
+    validation = stratified_split(values, 0.1, 0)[1]
+    assert len(validation) == 100
     ranks = np.argsort(np.argsort(values))
-    assert (np.bincount(ranks[judge] // 100, minlength=10) == 10).all()
+    assert (np.bincount(ranks[validation] // 100, minlength=10) == 10).all()
     assert len(stratified_split(values[:20], 0.1, 0)[1]) == 2, "few examples are few bins"
     assert len(stratified_split(np.ones(30), 0.1, 0)[1]) == 3
 
 
 def test_several_labels():
-    chance = np.random.default_rng(0)
-    rows = (chance.random((600, 4)) < [0.5, 0.2, 0.05, 0.01]).astype(np.float32)
-    learn, judge = stratified_split(rows, 0.2, 0)
-    assert abs(len(judge) - 120) < 15
-    shares = rows[judge].sum(axis=0) / rows.sum(axis=0)
-    assert (abs(shares - 0.2) < 0.1).all() and (rows[learn].sum(axis=0) > 0).all()
+    rng = np.random.default_rng(0)
+    rows = (rng.random((600, 4)) < [0.5, 0.2, 0.05, 0.01]).astype(np.float32)
+    train, validation = stratified_split(rows, 0.2, 0)
+    assert abs(len(validation) - 120) < 15
+    shares = rows[validation].sum(axis=0) / rows.sum(axis=0)
+    assert (abs(shares - 0.2) < 0.1).all() and (rows[train].sum(axis=0) > 0).all()
 
 
 def test_what_cannot_be_divided():
@@ -110,8 +110,8 @@ def test_what_cannot_be_divided():
             stratified_split([0, 1], share, 0)
     with pytest.raises(ShapeError, match="3 groups for 2 labels"):
         stratified_split([0, 1], 0.5, 0, groups="abc")
-    learn, judge = stratified_split(["a", "b", "c"], 0.3, 0)
-    assert len(learn) == 2 and len(judge) == 1, "each class alone: still two parts"
+    train, validation = stratified_split(["a", "b", "c"], 0.3, 0)
+    assert len(train) == 2 and len(validation) == 1, "each class alone: still two parts"
 
 
 def test_class_weights_are_those_of_scikit_learn():
@@ -131,17 +131,19 @@ def test_groups_stay_together_and_not_too_many_are_held_out(groups, most, seed):
         with pytest.raises(DataError, match="different texts"):
             grouped_split(groups, most, seed)
         return
-    learn, judge = grouped_split(groups, most, seed)
-    assert np.array_equal(np.sort(np.concatenate([learn, judge])), np.arange(len(groups)))
-    assert len(learn) and len(judge)
-    assert not {groups[place] for place in learn} & {groups[place] for place in judge}
+    train, validation = grouped_split(groups, most, seed)
+    assert np.array_equal(np.sort(np.concatenate([train, validation])), np.arange(len(groups)))
+    assert len(train) and len(validation)
+    assert not {groups[place] for place in train} & {groups[place] for place in validation}
     smallest = min(groups.count(group) for group in groups)
-    assert len(judge) <= max(most, smallest)
-    assert all(np.array_equal(*same) for same in zip((learn, judge), grouped_split(groups, most, seed), strict=True))
+    assert len(validation) <= max(most, smallest)
+    assert all(
+        np.array_equal(*same) for same in zip((train, validation), grouped_split(groups, most, seed), strict=True)
+    )
 
 
 def test_a_grouped_split_is_full_and_comes_from_everywhere():
-    learn, judge = grouped_split(range(10_000), 1000, seed=0)
-    assert (len(learn), len(judge)) == (9000, 1000)
-    assert judge.mean() == pytest.approx(5000, rel=0.1)
-    assert not np.array_equal(judge, grouped_split(range(10_000), 1000, seed=1)[1])
+    train, validation = grouped_split(range(10_000), 1000, seed=0)
+    assert (len(train), len(validation)) == (9000, 1000)
+    assert validation.mean() == pytest.approx(5000, rel=0.1)
+    assert not np.array_equal(validation, grouped_split(range(10_000), 1000, seed=1)[1])

@@ -66,7 +66,7 @@ def test_imbalance_and_measures():
 def test_a_split_by_keys_has_no_leak():
     rows = [(("Some Text %d" if n % 3 else "some  text %d") % (n % 40), "ab"[n % 2]) for n in range(200)]
     whole = examples(*rows)
-    learn, judge = stratified_split(whole.labels, 0.2, 0, groups=whole.keys())
-    assert compare_tables(whole.part(learn), whole.part(judge)).known == 0
-    learn, judge = stratified_split(whole.labels, 0.2, 0)
-    assert compare_tables(whole.part(learn), whole.part(judge)).known > 0.9
+    train, validation = stratified_split(whole.labels, 0.2, 0, groups=whole.keys())
+    assert compare_tables(whole.part(train), whole.part(validation)).known == 0
+    train, validation = stratified_split(whole.labels, 0.2, 0)
+    assert compare_tables(whole.part(train), whole.part(validation)).known > 0.9

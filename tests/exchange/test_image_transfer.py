@@ -12,6 +12,7 @@ from fixtures.commands import run_weft, set_flags
 from fixtures.images import make_bars, write_image_folder
 from fixtures.runs import read_metrics
 from fixtures.timm_models import import_timm_or_skip, make_timm_model, write_timm_folder
+from fixtures.weights import move_weights
 from weft.errors import DataError, UnsupportedError, WeftError
 from weft.exchange.probes import ImageProbe
 from weft.exchange.transfer import export_run, import_model
@@ -67,9 +68,7 @@ def model_of(case):
     name, config, fields = CASES[case]
     torch.manual_seed(1)
     model = getattr(transformers, name)(getattr(transformers, config)(**fields)).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
 
 

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import weft
+from fixtures.weights import move_weights
 from weft.checkpoints import RunDirectory
 from weft.checkpoints.hugging_face import write_folder
 from weft.errors import DataError, UnsupportedError, WeftError
@@ -48,9 +49,7 @@ def model_of(case):
     """A model of theirs, with every parameter moved away from zeros and ones."""
     torch.manual_seed(1)
     model = getattr(transformers, CASES[case][0])(transformers.BertConfig(**SIZES, **CASES[case][1])).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
 
 
@@ -189,9 +188,7 @@ def a_run(path, kind="wordpiece", **fields):
     config = BERTConfig(**PARTS | {"vocab_size": tokenizer.vocab_size} | fields)
     torch.manual_seed(2)
     model = config.build()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     run = RunDirectory.create(path)
     tokenizer.save(run.tokenizer_file)
     run.write_model(dict(model.named_parameters()))

@@ -98,15 +98,15 @@ def test_company_changes_nothing(memory, beams):
 
 def test_draws_do_not_depend_on_company():
     model, config = make(), SearchConfig(beams=1, end=END, suppress=(START,))
-    chance = GenerationConfig(temperature=1.0, top_p=None, samples=3, seed=4)
-    together = write(model, SOURCES, config, start=START, limits=LIMITS, sampling=chance)
+    sampling = GenerationConfig(temperature=1.0, top_p=None, samples=3, seed=4)
+    together = write(model, SOURCES, config, start=START, limits=LIMITS, sampling=sampling)
     alone = [
-        write(model, [source], config, start=START, limits=[limit], sampling=chance)[0]
+        write(model, [source], config, start=START, limits=[limit], sampling=sampling)[0]
         for source, limit in zip(SOURCES, LIMITS, strict=True)
     ]
     check_same(together, alone)
     assert len({tuple(h.tokens) for h in together[0]}) > 1
-    again = sample(Recomputing(model, SOURCES), torch.full((5,), START), config, chance, LIMITS)
+    again = sample(Recomputing(model, SOURCES), torch.full((5,), START), config, sampling, LIMITS)
     check_same(together, again)
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from fixtures.weights import move_weights
 from weft.blocks import PositionConfig
 from weft.errors import ConfigError, DataError, ShapeError, UnsupportedError
 from weft.models import BERTConfig, HeadConfig, ModelConfig, PackedTexts, encode, encode_buckets, encode_first, preset
@@ -28,9 +29,7 @@ LENGTHS = (9, 4, 1, 4, 7)
 def model(style, dtype=torch.float64, **changes):
     torch.manual_seed(1)
     bert = STYLES[style].override(changes).build().to(dtype).eval()
-    with torch.no_grad():
-        for p in bert.parameters():  # zero starts would make every comparison trivial
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(bert)
     return bert
 
 
@@ -74,13 +73,13 @@ def test_packed_is_padded_with_gradients(style):
         encode(bert, texts, segments, tokens=12),
     ):
         loss = sum((state * weight).sum() for state, weight in zip(states, weights, strict=True))
-        slopes = torch.autograd.grad(loss, list(bert.parameters()), allow_unused=True)
-        results.append((states, slopes))
-    (one, one_slopes), (other, other_slopes) = results
+        gradients = torch.autograd.grad(loss, list(bert.parameters()), allow_unused=True)
+        results.append((states, gradients))
+    (one, one_gradients), (other, other_gradients) = results
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(one, other, strict=True))
-    for a, b in zip(one_slopes, other_slopes, strict=True):
+    for a, b in zip(one_gradients, other_gradients, strict=True):
         assert (a is None and b is None) or torch.allclose(a, b, atol=1e-9)
-    assert sum(s is not None and bool(s.any()) for s in one_slopes) > 10
+    assert sum(s is not None and bool(s.any()) for s in one_gradients) > 10
 
 
 def test_encoding_takes_lists_and_keeps_the_order():

@@ -4,6 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from fixtures.weights import move_weights
+from models.squares import draw_squares, learn_squares
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models import ModelConfig
 from weft.models.convnext.model import ConvNeXtConfig
@@ -15,9 +17,7 @@ SMALL = {"channels": 1, "widths": (8, 16, 32), "depths": (1, 2, 1), "head": {"cl
 def model(**changes):
     torch.manual_seed(1)
     built = ConvNeXtConfig(**SMALL | changes).build().double().eval()
-    with torch.no_grad():
-        for p in built.parameters():  # the start is nearly the identity, and would make comparisons trivial
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(built)
     return built
 
 
@@ -134,16 +134,7 @@ def test_a_hidden_layer_without_classes_is_a_head_of_its_own():
 
 
 def test_it_learns_where_a_square_is():
-    torch.manual_seed(0)
-    truth = torch.arange(64) % 4
-    pixels = 0.1 * torch.randn(64, 1, 12, 12)
-    for image, place in zip(pixels, truth.tolist(), strict=True):
-        image[0, 6 * (place // 2) + 1 : 6 * (place // 2) + 5, 6 * (place % 2) + 1 : 6 * (place % 2) + 5] += 1
+    pixels, corners = draw_squares()
     convnext = ConvNeXtConfig(channels=1, widths=(8, 16), depths=(1, 1), head={"classes": 4}).build()
-    optimizer = torch.optim.AdamW(convnext.parameters(), lr=1e-2)
-    for _ in range(60):
-        loss = F.cross_entropy(convnext(pixels), truth)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    loss = learn_squares(convnext, pixels, corners)
     assert loss < 0.1 and all(p.grad is not None for p in convnext.parameters())

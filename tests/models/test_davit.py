@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import weft
+from fixtures.weights import move_weights
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 from weft.models import ModelConfig
 from weft.models.davit.model import DaViTConfig
@@ -32,9 +33,7 @@ STYLES = {
 def model(style="default", dtype=torch.float64, **changes):
     torch.manual_seed(1)
     davit = STYLES[style].override(changes).build().to(dtype).eval()
-    with torch.no_grad():
-        for p in davit.parameters():  # zero starts would make every comparison trivial
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(davit)
     return davit
 
 
@@ -85,8 +84,8 @@ def test_every_pixel_reaches_every_place_and_every_parameter_learns():
     davit = model("paper", **{"head.classes": 3})
     pixels = images(davit, 1, 32, 32).requires_grad_()
     first, _ = next(davit.pyramid(pixels))
-    (slope,) = torch.autograd.grad(first[0, -1].square().sum(), pixels)
-    assert slope[0, :, :4, :4].any()  # channels have seen the whole image, in the first layer already
+    (gradient,) = torch.autograd.grad(first[0, -1].square().sum(), pixels)
+    assert gradient[0, :, :4, :4].any()  # channels have seen the whole image, in the first layer already
     davit(pixels).square().sum().backward()
     for name, p in davit.named_parameters():
         assert p.grad.isfinite().all() and p.grad.any(), name
@@ -100,8 +99,8 @@ def test_windows_alone_would_not_reach_so_far():
             layer.channel.forward = lambda x, grid: x
     pixels = images(davit, 1, 32, 32).requires_grad_()
     first, _ = next(davit.pyramid(pixels))
-    (slope,) = torch.autograd.grad(first[0, -1].square().sum(), pixels)
-    assert not slope[0, :, :4, :4].any()
+    (gradient,) = torch.autograd.grad(first[0, -1].square().sum(), pixels)
+    assert not gradient[0, :, :4, :4].any()
 
 
 def test_a_norm_of_the_mean_is_what_the_head_reads():

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from fixtures.weights import move_weights
 from weft.blocks import PositionConfig
 from weft.errors import ConfigError, WeightsError
 from weft.models import GPT, GPTConfig, ModelConfig, preset
@@ -27,9 +28,7 @@ STYLES = {
 def model(style, dtype=torch.float64):
     torch.manual_seed(1)
     gpt = STYLES[style].build().to(dtype).eval()
-    with torch.no_grad():
-        for p in gpt.parameters():  # zero starts would make every comparison trivial
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(gpt)
     return gpt
 
 

@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fixtures.weights import move_weights
+from models.squares import draw_squares, learn_squares
 from weft.errors import ConfigError, ShapeError
 from weft.models import ModelConfig
 from weft.models.resnet import ResNetConfig
@@ -15,9 +17,7 @@ SMALL = {"channels": 1, "widths": (8, 16, 32), "depths": (1, 2, 1), "groups": 4,
 def model(**changes):
     torch.manual_seed(1)
     built = ResNetConfig(**SMALL | changes).build().double()
-    with torch.no_grad():
-        for p in built.parameters():  # zero starts would make every comparison trivial
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(built)
     return built
 
 
@@ -73,11 +73,11 @@ def test_a_layer_adds_to_what_it_was_given():
     inner = F.relu(norm(inner, layer.second_norm.weight, layer.second_norm.bias))
     assert torch.allclose(layer(x), x + F.conv2d(inner, layer.second.weight, padding=1), atol=1e-12)
 
-    halving, x = resnet.stages[1].layers[0], torch.randn(2, 8, 7, 6, dtype=torch.float64)
+    downsample, x = resnet.stages[1].layers[0], torch.randn(2, 8, 7, 6, dtype=torch.float64)
     with torch.no_grad():
-        halving.second.weight.zero_()
-    ready = F.relu(norm(x, halving.first_norm.weight, halving.first_norm.bias))
-    assert torch.allclose(halving(x), F.conv2d(ready, halving.shortcut.weight, stride=2), atol=1e-12)
+        downsample.second.weight.zero_()
+    ready = F.relu(norm(x, downsample.first_norm.weight, downsample.first_norm.bias))
+    assert torch.allclose(downsample(x), F.conv2d(ready, downsample.shortcut.weight, stride=2), atol=1e-12)
 
 
 def test_the_start():
@@ -113,16 +113,7 @@ def test_images_that_do_not_fit_are_refused():
 
 
 def test_it_learns_where_a_square_is():
-    torch.manual_seed(0)
-    truth = torch.arange(64) % 4
-    pixels = 0.1 * torch.randn(64, 1, 12, 12)
-    for image, place in zip(pixels, truth.tolist(), strict=True):
-        image[0, 6 * (place // 2) + 1 : 6 * (place // 2) + 5, 6 * (place % 2) + 1 : 6 * (place % 2) + 5] += 1
+    pixels, corners = draw_squares()
     resnet = ResNetConfig(channels=1, widths=(8, 16), depths=(1, 1), groups=4, head={"classes": 4}).build()
-    optimizer = torch.optim.AdamW(resnet.parameters(), lr=1e-2)
-    for _ in range(60):
-        loss = F.cross_entropy(resnet(pixels), truth)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    loss = learn_squares(resnet, pixels, corners)
     assert loss < 0.1 and all(p.grad is not None for p in resnet.parameters())

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from fixtures.weights import move_weights
 from weft.blocks import Cache
 from weft.cost import cost_of
 from weft.errors import ConfigError, ShapeError, UnsupportedError
@@ -27,9 +28,7 @@ def config(kind, **fields):
 def model(kind, **fields):
     torch.manual_seed(1)
     made = config(kind, **fields).build().double().eval()
-    with torch.no_grad():
-        for p in made.parameters():  # zero starts would make every comparison trivial
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(made)
     return made
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from fixtures.weights import move_weights
 from weft.blocks.position.stretching import stretched
 from weft.cost import cost_of
 from weft.errors import ConfigError, ShapeError, UnsupportedError
@@ -20,9 +21,7 @@ SIZES = {"vit-ti": 5.7, "vit-s": 22.1, "vit-b": 86.6, "vit-l": 304.3, "vit-h": 6
 def tiny(**fields) -> ViT:
     torch.manual_seed(0)
     model = ViTConfig(**TINY | {"zero_outputs": False} | fields).build().eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.1 * torch.randn_like(p))
+    move_weights(model, 0.1)
     return model
 
 
@@ -39,7 +38,7 @@ def test_operations_of_vit_b_are_those_of_its_maps_and_scores():
     tokens, width, depth = 197, 768, 12
     layer = 2 * tokens * 12 * width**2 + 4 * tokens**2 * width
     first, last = 2 * 196 * 3 * 256 * width, 2 * width * 1000
-    assert cost.flops == 2 * (3 * (depth * layer + last) + 2 * first), "nobody asks for the slope of pixels"
+    assert cost.flops == 2 * (3 * (depth * layer + last) + 2 * first), "nobody asks for the gradient of pixels"
 
 
 def test_patches_are_a_convolution_whose_stride_is_its_kernel():

@@ -17,16 +17,16 @@ def softmax(logits):
 
 def sampled(count=20_000, classes=4, seed=0):
     """Logits, and labels drawn from their own softmax: temperature 1 is right."""
-    chance = np.random.default_rng(seed)
-    logits = chance.normal(size=(count, classes)) * 1.5
-    drawn = (softmax(logits).cumsum(axis=1) < chance.random((count, 1))).sum(axis=1)
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(count, classes)) * 1.5
+    drawn = (softmax(logits).cumsum(axis=1) < rng.random((count, 1))).sum(axis=1)
     return logits, np.minimum(drawn, classes - 1)
 
 
 def sampled_several(count=10_000, seed=0):
-    chance = np.random.default_rng(seed)
-    logits = chance.normal(size=(count, 3)) * 2
-    return logits, (chance.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(np.float32)
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(count, 3)) * 2
+    return logits, (rng.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(np.float32)
 
 
 @pytest.mark.parametrize("data", [sampled, sampled_several])
@@ -69,9 +69,9 @@ def test_overconfident_logits_become_honest():
     st.booleans(),
 )
 def test_it_never_makes_it_worse(seed, count, classes, scale, several):
-    chance = np.random.default_rng(seed)
-    logits = chance.normal(size=(count, classes)) * scale
-    labels = chance.integers(0, 2, (count, classes)) if several else chance.integers(0, classes, count)
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(count, classes)) * scale
+    labels = rng.integers(0, 2, (count, classes)) if several else rng.integers(0, classes, count)
     found = fit_temperature(logits, labels)
     assert 0.05 <= found <= 20
     assert (

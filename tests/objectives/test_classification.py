@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from fixtures.weights import move_weights
 from weft.models import BERTConfig, PackedTexts
 from weft.models.bert.model import ClassesConfig
 from weft.objectives import Classification, LabelledRow
@@ -24,9 +25,7 @@ def model_for(kind="single", dtype=torch.float64, **fields):
     torch.manual_seed(1)
     head = ClassesConfig(classes=1 if kind == "number" else 3, several=kind == "several")
     model = BERTConfig(vocab_size=40, width=16, depth=2, max_length=12, head=head, **fields).build().to(dtype)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
 
 

@@ -79,8 +79,8 @@ def calibration_by_hand(probabilities, labels, bins):
 
 
 def test_calibration_error_against_the_definition():
-    chance = np.random.default_rng(0)
-    probabilities, labels = chance.dirichlet(np.ones(3), 500), chance.integers(0, 3, 500)
+    rng = np.random.default_rng(0)
+    probabilities, labels = rng.dirichlet(np.ones(3), 500), rng.integers(0, 3, 500)
     for bins in (1, 7, 15):
         wanted = calibration_by_hand(probabilities, labels, bins)
         assert ours.expected_calibration_error(probabilities, labels, bins) == pytest.approx(wanted, abs=1e-12)
@@ -89,7 +89,7 @@ def test_calibration_error_against_the_definition():
     assert ours.expected_calibration_error([[0, 0.0]], [[0, 0]]) == 0
     assert ours.expected_calibration_error([[0.4], [0.6]], [[1], [0]], bins=2) == pytest.approx(0.6)
     assert ours.expected_calibration_error([[0.5], [0.6]], [[1], [0]], bins=2) == pytest.approx(0.55), "closed above"
-    labels = (chance.random((4000, 2)) < [0.2, 0.7]).astype(float)
+    labels = (rng.random((4000, 2)) < [0.2, 0.7]).astype(float)
     honest, boastful = np.tile([0.2, 0.7], (4000, 1)), np.tile([0.01, 0.99], (4000, 1))
     assert (
         ours.expected_calibration_error(honest, labels) < 0.03 < 0.2 < ours.expected_calibration_error(boastful, labels)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from fixtures.numbered_sentences import FIRST_ID, make_marks, make_sentences
+from fixtures.weights import move_weights
 from weft.data import LabelledPairs, PretrainingSamples
 from weft.data.pretraining import TASKS
 from weft.errors import ConfigError, UnsupportedError
@@ -41,9 +42,7 @@ def setup(*tasks, dtype=torch.float64, start=0.1, text=TEXT, **fields):
     head = HeadConfig.from_config(config.head(classes=3))
     model = BERTConfig(vocab_size=SIZE, width=16, depth=2, max_length=LENGTH, head=head).build().to(dtype)
     if start:
-        with torch.no_grad():
-            for p in model.parameters():
-                p.add_(start * torch.randn_like(p))
+        move_weights(model, start)
     return config, model, lambda numbers: PretrainingBatch.of(made.batch(np.asarray(numbers)), config, LENGTH)
 
 

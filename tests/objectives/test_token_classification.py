@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from fixtures.weights import move_weights
 from weft.models import BERTConfig, PackedTexts
 from weft.objectives import TaggedRow, TokenClassification
 from weft.objectives.token_classification import word_logits
@@ -18,9 +19,7 @@ def model_for(dtype=torch.float64):
     torch.manual_seed(1)
     head = {"kind": "tokens", "labels": LABELS}
     model = BERTConfig(vocab_size=40, width=16, depth=2, max_length=12, head=head).build().to(dtype).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
 
 

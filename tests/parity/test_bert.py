@@ -6,6 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from fixtures.weights import move_weights
+from parity.peers import compute_named_gradients, largest_difference, read_model
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import BERTConfig, converter_for, encode, encode_first, preset
@@ -46,15 +48,8 @@ def theirs(case):
     name, fields = CASES[case]
     torch.manual_seed(1)
     model = getattr(transformers, name)(transformers.BertConfig(**SIZES, **fields)).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
-
-
-def ours_from(path):
-    folder = HuggingFaceFolder(path)
-    return folder.config.with_weights(folder.read_weights()).eval()
 
 
 def batch():
@@ -97,44 +92,32 @@ def our_results(model, tokens, segments, keep):
     return results
 
 
-def apart(one, other):
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).detach().abs().max()) for name in one)
-
-
-def slopes(results, parameters):
-    torch.manual_seed(4)
-    loss = sum((value * torch.randn(value.shape) / value.numel() ** 0.5).sum() for value in results.values())
-    found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-    return {name: slope for name, slope in zip(parameters, found, strict=True) if slope is not None}
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_states_logits_and_gradients_are_theirs(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    ours, given = ours_from(tmp_path / "hf"), batch()
+    ours, given = read_model(tmp_path / "hf"), batch()
     results, expected = our_results(ours, *given), their_results(model, *given)
-    assert apart(results, expected) < 1e-5
+    assert largest_difference(results, expected) < 1e-5
     assert all(value.abs().max() > 0.1 for value in expected.values())  # it is not all zeros that agree
 
     folder = HuggingFaceFolder(tmp_path / "hf")
     table = folder.converter.table_for(folder.config, folder.entries)
-    found = table.write(slopes(results, dict(ours.named_parameters())))
-    wanted = slopes(expected, dict(model.named_parameters()))
+    found = table.write(compute_named_gradients(results, dict(ours.named_parameters()), unused=True))
+    wanted = compute_named_gradients(expected, dict(model.named_parameters()), unused=True)
     assert len(wanted) > 30 and wanted.keys() <= found.keys()
-    for name, slope in wanted.items():
-        assert (found[name] - slope).abs().max() < 1e-5 * max(1.0, float(slope.abs().max())), name
+    for name, gradient in wanted.items():
+        assert (found[name] - gradient).abs().max() < 1e-5 * max(1.0, float(gradient.abs().max())), name
 
     with torch.no_grad():
         ours.layers[1].attention.key.weight[0] += 0.5  # a negative control: one row of one map
-    assert apart(our_results(ours, *given), expected) > 1e-4
+    assert largest_difference(our_results(ours, *given), expected) > 1e-4
 
 
 def test_encoding_without_padding_is_theirs_with_padding(tmp_path):
     model = theirs("classes")
     model.save_pretrained(tmp_path / "hf")
-    ours, (tokens, segments, keep) = ours_from(tmp_path / "hf"), batch()
+    ours, (tokens, segments, keep) = read_model(tmp_path / "hf"), batch()
     expected = their_results(model, tokens, segments, keep)
     texts, told = ([row[real].tolist() for row, real in zip(t, keep, strict=True)] for t in (tokens, segments))
     with torch.inference_mode():
@@ -162,7 +145,7 @@ def export(path, model):
 def test_there_and_back_gives_the_same_bits(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    ours = ours_from(tmp_path / "hf")
+    ours = read_model(tmp_path / "hf")
     export(tmp_path / "back", ours)
     auto = getattr(transformers, AUTO[ours.config.head.kind])
     again, report = auto.from_pretrained(tmp_path / "back", output_loading_info=True)
@@ -177,8 +160,8 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
         *(PROBLEM if model.config.problem_type is None else ()),
     )
     given = batch()
-    assert apart(their_results(again.eval(), *given), our_results(ours, *given)) < 1e-5
-    twice = ours_from(tmp_path / "back")
+    assert largest_difference(their_results(again.eval(), *given), our_results(ours, *given)) < 1e-5
+    twice = read_model(tmp_path / "back")
     assert twice.config == ours.config
     assert all(torch.equal(a, b) for a, b in zip(twice.parameters(), ours.parameters(), strict=True))
 
@@ -197,7 +180,7 @@ def test_our_own_models_open_there(head, tmp_path):
     export(tmp_path / "hf", ours)
     model = getattr(transformers, AUTO[config.head.kind]).from_pretrained(tmp_path / "hf").eval()
     given = batch()
-    assert apart(their_results(model, *given), our_results(ours, *given)) < 1e-5
+    assert largest_difference(their_results(model, *given), our_results(ours, *given)) < 1e-5
 
 
 # -- files as they are found ------------------------------------------------------------------
@@ -232,9 +215,9 @@ def test_old_names_and_a_masked_model_with_all_heads(tmp_path):
     rename(tmp_path / "hf", old_names)
     for given in (["BertForMaskedLM"], "gone"):
         change(tmp_path / "hf", architectures=given)
-        ours = ours_from(tmp_path / "hf")
+        ours = read_model(tmp_path / "hf")
         assert ours.config.head.kind == "pretraining"
-        assert apart(our_results(ours, *batch()), their_results(model, *batch())) < 1e-5
+        assert largest_difference(our_results(ours, *batch()), their_results(model, *batch())) < 1e-5
 
 
 def test_a_head_that_nothing_reads_and_a_trunk_without_one(tmp_path):
@@ -242,10 +225,10 @@ def test_a_head_that_nothing_reads_and_a_trunk_without_one(tmp_path):
     model.save_pretrained(tmp_path / "hf")
     map_ = {"bert.pooler.dense.weight": torch.ones(32, 32), "bert.pooler.dense.bias": torch.ones(32)}
     rename(tmp_path / "hf", lambda tensors: tensors | map_)
-    assert ours_from(tmp_path / "hf").config.head.kind == "masked"
+    assert read_model(tmp_path / "hf").config.head.kind == "masked"
     trunk = transformers.BertModel(transformers.BertConfig(**SIZES), add_pooling_layer=False).eval()
     trunk.save_pretrained(tmp_path / "trunk")
-    ours, (tokens, segments, keep) = ours_from(tmp_path / "trunk"), batch()
+    ours, (tokens, segments, keep) = read_model(tmp_path / "trunk"), batch()
     assert ours.config.head.kind == "none"
     expected = trunk(tokens, attention_mask=keep.long(), token_type_ids=segments).last_hidden_state
     assert (ours(tokens, segments, keep) - expected)[keep].abs().max() < 1e-5
@@ -288,10 +271,10 @@ HOSTILE = {
 def test_what_it_cannot_be_is_refused(what, tmp_path):
     settings, error, words = HOSTILE[what]
     theirs("classes").save_pretrained(tmp_path / "hf")
-    ours_from(tmp_path / "hf")
+    read_model(tmp_path / "hf")
     change(tmp_path / "hf", **settings)
     with pytest.raises(error, match=words) as caught:
-        ours_from(tmp_path / "hf")
+        read_model(tmp_path / "hf")
     assert str(tmp_path / "hf") in str(caught.value) and len(str(caught.value).splitlines()) <= 3
 
 
@@ -308,17 +291,17 @@ HOSTILE_TOKENS = {
 def test_labels_of_tokens_that_cannot_be_are_refused(what, tmp_path):
     settings, error, words = HOSTILE_TOKENS[what]
     theirs("tokens").save_pretrained(tmp_path / "hf")
-    assert ours_from(tmp_path / "hf").config.head.labels == ("no", "maybe", "yes")
+    assert read_model(tmp_path / "hf").config.head.labels == ("no", "maybe", "yes")
     change(tmp_path / "hf", **settings)
     with pytest.raises(error, match=words):
-        ours_from(tmp_path / "hf")
+        read_model(tmp_path / "hf")
 
 
 def test_tied_tensors_that_differ_are_refused(tmp_path):
     theirs("masked").save_pretrained(tmp_path / "hf")
     rename(tmp_path / "hf", lambda tensors: tensors | {"cls.predictions.decoder.bias": torch.ones(61)})
     with pytest.raises(WeightsError, match=r"'cls.predictions.decoder.bias' differs from 'cls.predictions.bias'"):
-        ours_from(tmp_path / "hf")
+        read_model(tmp_path / "hf")
 
 
 def test_our_default_parts_have_no_name_there():

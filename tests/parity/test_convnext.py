@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from fixtures.timm_models import import_timm_or_skip, make_timm_model, write_timm_folder
+from fixtures.weights import move_weights
+from parity.peers import compute_gradients, largest_difference, read_model
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import converter_for
@@ -38,15 +40,8 @@ def theirs(case):
     name, fields = CASES[case]
     torch.manual_seed(1)
     model = getattr(transformers, name)(transformers.ConvNextConfig(**SIZES | fields)).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
-
-
-def ours_from(path):
-    folder = HuggingFaceFolder(path)
-    return folder.config.with_weights(folder.read_weights()).eval()
 
 
 def pixels_for(model, size=(37, 50)):
@@ -67,48 +62,37 @@ def their_results(model, pixels):
     return results | ({} if trunk is model else {"classes": model(pixels).logits})
 
 
-def apart(one, other):
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).detach().abs().max()) for name in one)
-
-
-def slopes(results, given):
-    torch.manual_seed(4)
-    loss = sum((value * torch.randn(value.shape, dtype=value.dtype)).mean() for value in results.values())
-    return torch.autograd.grad(loss, given)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_states_logits_and_gradients_are_theirs(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    ours, model = ours_from(tmp_path / "hf").double(), model.double()
+    ours, model = read_model(tmp_path / "hf").double(), model.double()
     pixels = pixels_for(ours)
     results, expected = our_results(ours, pixels), their_results(model, pixels)
-    assert apart(results, expected) < 1e-10
+    assert largest_difference(results, expected) < 1e-10
     assert all(value.abs().max() > 0.1 for value in expected.values())  # it is not all zeros that agree
-    (slope,), (wanted,) = slopes(results, [pixels]), slopes(expected, [pixels])
-    assert (slope - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-4
+    (gradient,), (wanted,) = compute_gradients(results, [pixels]), compute_gradients(expected, [pixels])
+    assert (gradient - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-4
 
     folder = HuggingFaceFolder(tmp_path / "hf")
     table = folder.converter.table_for(folder.config, folder.entries)
     parameters = dict(ours.named_parameters())
-    found = dict(zip(parameters, slopes(our_results(ours, pixels), list(parameters.values())), strict=True))
+    found = dict(zip(parameters, compute_gradients(our_results(ours, pixels), list(parameters.values())), strict=True))
     written = table.write(found)
     names = dict(model.named_parameters())
-    for name, wanted in zip(names, slopes(their_results(model, pixels), list(names.values())), strict=True):
+    for name, wanted in zip(names, compute_gradients(their_results(model, pixels), list(names.values())), strict=True):
         assert (written[name] - wanted).abs().max() < 1e-10, name
 
     with torch.no_grad():
         ours.stages[1].layers[0].depthwise.weight[0, 0, 0, 0] += 0.5  # a negative control: one number
-    assert apart(our_results(ours, pixels), expected) > 1e-5
+    assert largest_difference(our_results(ours, pixels), expected) > 1e-5
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_there_and_back_gives_the_same_bits(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    ours = ours_from(tmp_path / "hf")
+    ours = read_model(tmp_path / "hf")
     assert isinstance(converter_for(ours.config), ConvNextConverter)
     (tmp_path / "back").mkdir()
     write_folder(tmp_path / "back", converter_for(ours.config), ours.config, dict(ours.named_parameters()), None)
@@ -118,13 +102,13 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     state, expected = again.state_dict(), model.state_dict()
     assert state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in state)
     assert again.config.id2label == model.config.id2label and again.config.drop_path_rate == model.config.drop_path_rate
-    assert ours_from(tmp_path / "back").config == ours.config
+    assert read_model(tmp_path / "back").config == ours.config
     assert "pad_token_id" not in json.loads((tmp_path / "back" / "config.json").read_text())
 
 
 def test_labels_are_the_names_of_the_classes(tmp_path):
     theirs("classes").save_pretrained(tmp_path / "hf")
-    assert ours_from(tmp_path / "hf").config.head.labels == ("cat", "dog", "owl")
+    assert read_model(tmp_path / "hf").config.head.labels == ("cat", "dog", "owl")
 
 
 @pytest.mark.parametrize(
@@ -183,9 +167,9 @@ def test_timm_is_read_as_it_computes(case, tmp_path):
     expected["pooled"] = model.forward_head(model.forward_features(pixels), pre_logits=True)
     expected |= {"classes": model(pixels)} if arguments["num_classes"] else {}
     results = our_results(ours, pixels)
-    assert apart(results, expected) < 1e-10
-    (slope,), (wanted,) = slopes(results, [pixels]), slopes(expected, [pixels])
-    assert (slope - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-5
+    assert largest_difference(results, expected) < 1e-10
+    (gradient,), (wanted,) = compute_gradients(results, [pixels]), compute_gradients(expected, [pixels])
+    assert (gradient - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-5
 
 
 def test_timm_says_how_images_are_prepared(tmp_path):

@@ -45,8 +45,8 @@ def test_stages_logits_and_gradients_are_timms(name, size, tmp_path):
     expected = theirs(pixels)
     assert gap(result, expected) < 1e-12
     weights = torch.randn_like(expected)
-    slopes = [torch.autograd.grad((logits * weights).sum(), pixels)[0] for logits in (result, expected)]
-    assert gap(*slopes) < 1e-9
+    gradients = [torch.autograd.grad((logits * weights).sum(), pixels)[0] for logits in (result, expected)]
+    assert gap(*gradients) < 1e-9
 
 
 def test_float32_is_as_near_as_float32_can_be(tmp_path):

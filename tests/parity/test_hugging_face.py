@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import weft
+from fixtures.weights import move_weights
 from weft.checkpoints import RunDirectory
 from weft.errors import DataError, UnsupportedError
 from weft.exchange.probes import TEXTS
@@ -54,9 +55,7 @@ def theirs(case, dtype=torch.float32):
     kind, fields = CASES[case]
     torch.manual_seed(1)
     model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, f"{kind}Config")(**fields)).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model.to(dtype)
 
 
@@ -169,9 +168,7 @@ def a_run(path, style, kind="bpe"):
     config = GPTConfig(**{**STYLES[style], "vocab_size": tokenizer.vocab_size})
     torch.manual_seed(2)
     model = config.build()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     run = RunDirectory.create(path)
     tokenizer.save(run.tokenizer_file)
     run.write_model(dict(model.named_parameters()))

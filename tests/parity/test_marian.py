@@ -6,6 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from fixtures.weights import move_weights
+from parity.peers import compute_named_gradients, read_model
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import TransformerConfig, converter_for, preset
@@ -56,11 +58,6 @@ def folder_of(path, case="shared", **fields):
     return model
 
 
-def ours_from(path):
-    folder = HuggingFaceFolder(path)
-    return folder.config.with_weights(folder.read_weights()).eval()
-
-
 def batch(targets=37):
     """Ragged sources, and targets that begin with the start token: source, keep, target."""
     torch.manual_seed(3)
@@ -79,27 +76,21 @@ def our_logits(model, source, keep, target):
     return model(source, target, source_keep=keep)
 
 
-def slopes(logits, parameters):
-    torch.manual_seed(4)
-    loss = (logits * torch.randn(logits.shape) / logits.numel() ** 0.5).sum()
-    found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-    return {name: slope for name, slope in zip(parameters, found, strict=True) if slope is not None}
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_logits_and_gradients_are_theirs(case, tmp_path):
     model = folder_of(tmp_path / "hf", case)
-    ours, given = ours_from(tmp_path / "hf"), batch()
+    ours, given = read_model(tmp_path / "hf"), batch()
     logits, expected = our_logits(ours, *given), their_logits(model, *given)
     assert (logits - expected).abs().max() < 1e-5 and expected.abs().max() > 1
 
     folder = HuggingFaceFolder(tmp_path / "hf")
     table = folder.converter.table_for(folder.config, folder.entries)
-    found = table.write(slopes(logits, dict(ours.named_parameters())))
-    wanted = slopes(expected, {n: p for n, p in model.named_parameters() if "embed_positions" not in n})
+    found = table.write(compute_named_gradients({"logits": logits}, dict(ours.named_parameters()), unused=True))
+    parameters = {n: p for n, p in model.named_parameters() if "embed_positions" not in n}
+    wanted = compute_named_gradients({"logits": expected}, parameters, unused=True)
     assert len(wanted) > 40 and wanted.keys() == found.keys() - {"final_logits_bias"}
-    for name, slope in wanted.items():
-        assert (found[name] - slope).abs().max() < 1e-5 * max(1.0, float(slope.abs().max())), name
+    for name, gradient in wanted.items():
+        assert (found[name] - gradient).abs().max() < 1e-5 * max(1.0, float(gradient.abs().max())), name
 
     with torch.no_grad():
         ours.decoder.layers[0].cross_attention.key.weight[0] += 0.5  # a negative control: one row of one map
@@ -108,7 +99,7 @@ def test_logits_and_gradients_are_theirs(case, tmp_path):
 
 def test_padding_changes_nothing_there_or_here(tmp_path):
     model = folder_of(tmp_path / "hf")
-    ours, (source, keep, target) = ours_from(tmp_path / "hf"), batch()
+    ours, (source, keep, target) = read_model(tmp_path / "hf"), batch()
     with torch.no_grad():
         together = our_logits(ours, source, keep, target)
         for i, length in enumerate(keep.sum(1).tolist()):
@@ -120,7 +111,7 @@ def test_padding_changes_nothing_there_or_here(tmp_path):
 
 def test_step_by_step_is_their_whole(tmp_path):
     model = folder_of(tmp_path / "hf")
-    ours, (source, keep, target) = ours_from(tmp_path / "hf"), batch()
+    ours, (source, keep, target) = read_model(tmp_path / "hf"), batch()
     with torch.no_grad():
         memory, caches = ours.encode(source, keep), ours.new_caches()
         parts = [ours.logits(ours.states(target[:, i : i + 1], memory, caches=caches)) for i in range(9)]
@@ -138,7 +129,7 @@ def export(path, model):
 @pytest.mark.parametrize("case", CASES)
 def test_there_and_back_gives_the_same_bits(case, tmp_path):
     model = folder_of(tmp_path / "hf", case)
-    ours = ours_from(tmp_path / "hf")
+    ours = read_model(tmp_path / "hf")
     export(tmp_path / "back", ours)
     again, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back", output_loading_info=True)
     assert type(again) is type(model) and not report["missing_keys"] and not report["unexpected_keys"]
@@ -146,7 +137,7 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     assert state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in state)
     for name in [*SIZES.keys() - {"pad_token_id", "eos_token_id"}, *CASES[case].keys() - {"activation_function"}]:
         assert getattr(again.config, name) == getattr(model.config, name), name
-    twice = ours_from(tmp_path / "back")
+    twice = read_model(tmp_path / "back")
     assert twice.config == ours.config
     assert all(torch.equal(a, b) for a, b in zip(twice.parameters(), ours.parameters(), strict=True))
 
@@ -157,9 +148,7 @@ def papers(name="transformer-base", **fields):
     config = TransformerConfig(**preset(name)[1] | sizes | {"attention": {"kind": "softmax", "heads": 4}} | fields)
     torch.manual_seed(5)
     model = config.build().eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
 
 
@@ -177,7 +166,7 @@ def test_the_papers_own_models_open_there(name, fields, tmp_path):
     with torch.no_grad():
         expected = our_logits(ours, *given)
         assert (their_logits(model, *given) - expected).abs().max() < 1e-5
-        again = ours_from(tmp_path / "hf")
+        again = read_model(tmp_path / "hf")
         assert again.config.position.halves and (our_logits(again, *given) - expected).abs().max() < 1e-5
     assert again.config.head_bias == ours.config.head_bias
     assert not torch.equal(again.tokens.weight, ours.tokens.weight)
@@ -224,16 +213,16 @@ def test_old_files_with_positions_and_the_table_under_other_names(stored, tmp_pa
         return rest | stacks | {name: table.clone() for name in stored}
 
     rename(tmp_path / "hf", edit)
-    ours, given = ours_from(tmp_path / "hf"), batch()
+    ours, given = read_model(tmp_path / "hf"), batch()
     assert (our_logits(ours, *given) - their_logits(model, *given)).abs().max() < 1e-5
     rename(tmp_path / "hf", lambda tensors: {name: t.half() for name, t in tensors.items()})
-    assert (our_logits(ours_from(tmp_path / "hf"), *given) - their_logits(model, *given)).abs().max() < 0.1
+    assert (our_logits(read_model(tmp_path / "hf"), *given) - their_logits(model, *given)).abs().max() < 0.1
 
 
 def test_a_trunk_without_its_head_and_no_biases(tmp_path):
     model = theirs()
     model.model.save_pretrained(tmp_path / "hf")
-    ours, (source, keep, target) = ours_from(tmp_path / "hf"), batch()
+    ours, (source, keep, target) = read_model(tmp_path / "hf"), batch()
     assert not ours.config.head_bias
     expected = model.model(input_ids=source, attention_mask=keep.long(), decoder_input_ids=target).last_hidden_state
     assert (ours.states(target, ours.encode(source, keep)) - expected).abs().max() < 1e-5
@@ -284,10 +273,10 @@ DAMAGE = {
 def test_tensors_that_are_not_the_model_are_refused(what, tmp_path):
     edit, words = DAMAGE[what]
     folder_of(tmp_path / "hf")
-    ours_from(tmp_path / "hf")
+    read_model(tmp_path / "hf")
     rename(tmp_path / "hf", edit)
     with pytest.raises(WeightsError, match=words) as caught:
-        ours_from(tmp_path / "hf")
+        read_model(tmp_path / "hf")
     assert str(tmp_path / "hf") in str(caught.value) and len(str(caught.value).splitlines()) <= 3
 
 
@@ -326,7 +315,7 @@ def test_what_it_cannot_be_is_refused(what, tmp_path):
     folder_of(tmp_path / "hf")
     change(tmp_path / "hf", **settings)
     with pytest.raises(error, match=words) as caught:
-        ours_from(tmp_path / "hf")
+        read_model(tmp_path / "hf")
     assert str(tmp_path / "hf") in str(caught.value) and len(str(caught.value).splitlines()) <= 3
 
 
@@ -335,7 +324,7 @@ def test_the_words_of_old_files_are_understood(tmp_path):
     old = {"normalize_before": False, "normalize_embedding": False, "add_final_layer_norm": False}
     old |= {"static_position_embeddings": True, "add_bias_logits": False, "decoder_vocab_size": "gone"}
     change(tmp_path / "hf", **old, share_encoder_decoder_embeddings="gone", tie_word_embeddings="gone")
-    assert (our_logits(ours_from(tmp_path / "hf"), *batch()) - their_logits(model, *batch())).abs().max() < 1e-5
+    assert (our_logits(read_model(tmp_path / "hf"), *batch()) - their_logits(model, *batch())).abs().max() < 1e-5
 
 
 # -- what has no name there -------------------------------------------------------------------

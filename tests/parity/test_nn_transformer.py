@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from fixtures.weights import move_weights
 from weft.models import TransformerConfig
 from weft.weights import Row, WeightTable
 
@@ -38,9 +39,7 @@ def our_model(norm_first):
     fields = {"norm": "layer", "position": "sinusoidal", "qk_norm": False, "norm_first": norm_first, "dropout": 0.0}
     model = TransformerConfig(vocab_size=19, width=WIDTH, depth=DEPTH, **parts, **fields).build().double()
     torch.manual_seed(1)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
 
 
@@ -91,7 +90,7 @@ def our_states(model, source, keep, target, written):
     return memory.states[keep], model.states(target, memory, keep=written)[written]
 
 
-def slopes(results, parameters):
+def compute_gradients(results, parameters):
     torch.manual_seed(3)
     loss = sum((value * torch.randn_like(value)).sum() for value in results)
     found = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
@@ -108,9 +107,9 @@ def test_states_and_gradients_are_those_of_torch(place):
 
     for name, stack in stacks.items():
         own = {n: p for n, p in model.named_parameters() if n.startswith(f"{name}.")}
-        mine = table(name, PLACES[place]).write(slopes(found, own))
-        for parameter, slope in slopes(expected, dict(stack.named_parameters())).items():
-            assert (mine[parameter] - slope).abs().max() < 1e-9 * max(1.0, float(slope.abs().max())), parameter
+        mine = table(name, PLACES[place]).write(compute_gradients(found, own))
+        for parameter, gradient in compute_gradients(expected, dict(stack.named_parameters())).items():
+            assert (mine[parameter] - gradient).abs().max() < 1e-9 * max(1.0, float(gradient.abs().max())), parameter
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from parity.peers import compute_named_gradients, largest_difference, read_model
 from weft.blocks.position.relative import buckets_of
 from weft.checkpoints.hugging_face import HuggingFaceFolder
 from weft.errors import DataError, UnsupportedError, WeightsError
@@ -54,11 +55,6 @@ def theirs(case, **more):
     return model
 
 
-def ours_from(path):
-    folder = HuggingFaceFolder(path)
-    return folder.config.with_weights(folder.read_weights()).eval()
-
-
 def saved(path, case="v1.0", **settings):
     theirs(case).save_pretrained(path)
     change(path, **settings)
@@ -101,40 +97,29 @@ def our_results(model, source, source_keep, target, keep):
     return {"states": memory.states[source_keep], "logits": model.logits(model.states(target, memory))[keep]}
 
 
-def apart(one, other):
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).detach().abs().max()) for name in one)
-
-
-def slopes(results, parameters):
-    torch.manual_seed(4)
-    loss = sum((value * torch.randn(value.shape).to(value) / value.numel() ** 0.5).sum() for value in results.values())
-    return dict(zip(parameters, torch.autograd.grad(loss, list(parameters.values())), strict=True))
-
-
 def compare(ours, model, limit):
     """States, logits and gradients; returns how far apart they are with one row of one map changed."""
     given = batch()
     results, expected = our_results(ours, *given), their_results(model, *given)
-    assert apart(results, expected) < limit
+    assert largest_difference(results, expected) < limit
     assert all(value.abs().max() > 0.5 for value in expected.values())  # it is not all zeros that agree
     table = Converter.registry["t5"].table(ours.config, prefix="")
-    found = table.write(slopes(results, dict(ours.named_parameters())))
-    wanted = slopes(expected, dict(model.named_parameters()))
+    found = table.write(compute_named_gradients(results, dict(ours.named_parameters())))
+    wanted = compute_named_gradients(expected, dict(model.named_parameters()))
     assert wanted.keys() == found.keys()
-    for name, slope in wanted.items():
-        assert slope.any(), name
-        assert (found[name] - slope).abs().max() < limit * max(1.0, float(slope.abs().max())), name
+    for name, gradient in wanted.items():
+        assert gradient.any(), name
+        assert (found[name] - gradient).abs().max() < limit * max(1.0, float(gradient.abs().max())), name
     with torch.no_grad():
         ours.decoder.layers[0].cross_attention.key.weight[0] += 0.5
-    return apart(our_results(ours, *given), expected)
+    return largest_difference(our_results(ours, *given), expected)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_states_logits_and_gradients_are_theirs(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    assert compare(ours_from(tmp_path / "hf"), model, 1e-5) > 1e-3
+    assert compare(read_model(tmp_path / "hf"), model, 1e-5) > 1e-3
 
 
 @pytest.mark.parametrize("case", ["v1.0", "v1.1"])
@@ -145,7 +130,7 @@ def test_they_are_the_same_function_in_float64(case, tmp_path, monkeypatch):
     monkeypatch.setattr(modeling.T5LayerNorm, "forward", norm)
     theirs(case).save_pretrained(tmp_path / "hf")
     model = transformers.T5ForConditionalGeneration.from_pretrained(tmp_path / "hf", dtype=torch.float64).eval()
-    assert compare(ours_from(tmp_path / "hf").double(), model, 1e-12) > 1e-3
+    assert compare(read_model(tmp_path / "hf").double(), model, 1e-12) > 1e-3
 
 
 @pytest.mark.parametrize(("buckets", "max_distance"), [(32, 128), (8, 10), (9, 20), (64, 256)])
@@ -163,7 +148,7 @@ def test_buckets_are_theirs(buckets, max_distance, two_way):
 def test_greedy_writing_is_theirs(tmp_path):
     model = theirs("v1.1", num_decoder_layers=2)  # their cache has room for as many layers as read
     model.save_pretrained(tmp_path / "hf")
-    ours, (source, source_keep, _, _) = ours_from(tmp_path / "hf"), batch()
+    ours, (source, source_keep, _, _) = read_model(tmp_path / "hf"), batch()
     wanted = model.generate(
         input_ids=source, attention_mask=source_keep.long(), max_new_tokens=12, do_sample=False, eos_token_id=None
     )
@@ -183,7 +168,7 @@ def test_greedy_writing_is_theirs(tmp_path):
 def test_there_and_back_gives_the_same_bits(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    ours = ours_from(tmp_path / "hf")
+    ours = read_model(tmp_path / "hf")
     own = CASES[case].get("tied", CASES[case].get("tie_word_embeddings", True)) is False
     assert ours.config.tied is (False if own else "unscaled" if "tied" in CASES[case] else True)
     export(tmp_path / "back", ours)
@@ -196,8 +181,8 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     for name in [*SIZES, *CASES[case], "dropout_rate", "scale_decoder_outputs", "dense_act_fn", "is_gated_act"]:
         assert name == "tied" or getattr(again.config, name) == getattr(model.config, name)
     given = batch()
-    assert apart(their_results(again.eval(), *given), our_results(ours, *given)) < 1e-5
-    twice = ours_from(tmp_path / "back")
+    assert largest_difference(their_results(again.eval(), *given), our_results(ours, *given)) < 1e-5
+    twice = read_model(tmp_path / "back")
     assert twice.config == ours.config
     assert all(torch.equal(a, b) for a, b in zip(twice.parameters(), ours.parameters(), strict=True))
 
@@ -214,7 +199,7 @@ def test_our_own_models_open_there(name, tmp_path):
     export(tmp_path / "hf", ours)
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf").eval()
     assert model.config.decoder_start_token_id == 3
-    assert apart(their_results(model, *batch()), our_results(ours, *batch())) < 1e-5
+    assert largest_difference(their_results(model, *batch()), our_results(ours, *batch())) < 1e-5
 
 
 def test_dropout_that_has_no_word_there_is_named():
@@ -240,29 +225,29 @@ def test_settings_of_version_4_and_older_files(tmp_path):
     copies = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
     extra = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": torch.ones(8, 4)}
     edit(tmp_path / "hf", lambda t: t | extra | {name: t["shared.weight"].clone() for name in copies})
-    ours = ours_from(tmp_path / "hf")
+    ours = read_model(tmp_path / "hf")
     assert ours.config.tied is True and ours.config.max_length == 77
-    assert apart(our_results(ours, *batch()), their_results(model, *batch())) < 1e-5
+    assert largest_difference(our_results(ours, *batch()), their_results(model, *batch())) < 1e-5
 
 
 @pytest.mark.parametrize("kept", ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"])
 def test_the_token_table_under_any_of_its_names(kept, tmp_path):
     path = saved(tmp_path / "hf")
-    before = ours_from(path)
+    before = read_model(path)
     edit(path, lambda t: {(kept if name == "shared.weight" else name): tensor for name, tensor in t.items()})
-    assert torch.equal(ours_from(path).tokens.weight, before.tokens.weight)
+    assert torch.equal(read_model(path).tokens.weight, before.tokens.weight)
 
 
 def test_a_head_of_its_own_in_settings_of_version_4(tmp_path):
     model = theirs("v1.1")
     model.save_pretrained(tmp_path / "hf")
     change(tmp_path / "hf", scale_decoder_outputs="gone", tie_word_embeddings=False)
-    ours = ours_from(tmp_path / "hf")
+    ours = read_model(tmp_path / "hf")
     assert ours.config.tied is False
-    assert apart(our_results(ours, *batch()), their_results(model, *batch())) < 1e-5
+    assert largest_difference(our_results(ours, *batch()), their_results(model, *batch())) < 1e-5
     edit(tmp_path / "hf", lambda t: {name: tensor for name, tensor in t.items() if name != "lm_head.weight"})
     with pytest.raises(WeightsError, match=r"nothing in the file fills 'head.weight'"):
-        ours_from(tmp_path / "hf")
+        read_model(tmp_path / "hf")
 
 
 def test_without_a_start_token_it_is_the_padding(tmp_path):
@@ -299,10 +284,10 @@ HOSTILE = {
 def test_what_it_cannot_be_is_refused(what, tmp_path):
     settings, error, words = HOSTILE[what]
     path = saved(tmp_path / "hf")
-    ours_from(path)
+    read_model(path)
     change(path, **settings)
     with pytest.raises(error, match=words) as caught:
-        ours_from(path)
+        read_model(path)
     assert str(path) in str(caught.value) and len(str(caught.value).splitlines()) <= 3
 
 
@@ -310,7 +295,7 @@ def test_a_tied_head_that_differs_is_refused(tmp_path):
     path = saved(tmp_path / "hf")
     edit(path, lambda tensors: tensors | {"lm_head.weight": torch.ones(61, 32)})
     with pytest.raises(WeightsError, match=r"'lm_head.weight' differs from 'shared.weight'"):
-        ours_from(path)
+        read_model(path)
 
 
 IN_THE_WAY = {

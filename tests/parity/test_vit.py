@@ -7,6 +7,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fixtures.timm_models import import_timm_or_skip, make_timm_model, write_timm_folder
+from fixtures.weights import move_weights
+from parity.peers import compute_gradients, largest_difference, read_model
 from weft.checkpoints.hugging_face import HuggingFaceFolder, write_folder
 from weft.errors import DataError, UnsupportedError, WeightsError
 from weft.models import converter_for
@@ -46,15 +48,8 @@ def theirs(case):
     name, fields = CASES[case]
     torch.manual_seed(1)
     model = getattr(transformers, name)(transformers.ViTConfig(**SIZES | fields)).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(model)
     return model
-
-
-def ours_from(path):
-    folder = HuggingFaceFolder(path)
-    return folder.config.with_weights(folder.read_weights()).eval()
 
 
 def pixels_for(model, size=None):
@@ -77,52 +72,41 @@ def their_results(model, pixels, **options):
     return {"states": model.vit(pixels, **options).last_hidden_state, "classes": model(pixels, **options).logits}
 
 
-def apart(one, other):
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).detach().abs().max()) for name in one)
-
-
-def slopes(results, given):
-    torch.manual_seed(4)
-    loss = sum((value * torch.randn(value.shape, dtype=value.dtype)).mean() for value in results.values())
-    return torch.autograd.grad(loss, given)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_states_logits_and_gradients_are_theirs(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    ours, model = ours_from(tmp_path / "hf").double(), model.double()
+    ours, model = read_model(tmp_path / "hf").double(), model.double()
     pixels = pixels_for(ours)
     results, expected = our_results(ours, pixels), their_results(model, pixels)
-    assert apart(results, expected) < 1e-10
+    assert largest_difference(results, expected) < 1e-10
     assert all(value.abs().max() > 0.1 for value in expected.values())  # it is not all zeros that agree
-    (slope,), (wanted,) = slopes(results, [pixels]), slopes(expected, [pixels])
-    assert (slope - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-4
+    (gradient,), (wanted,) = compute_gradients(results, [pixels]), compute_gradients(expected, [pixels])
+    assert (gradient - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-4
 
     with torch.no_grad():
         ours.layers[1].attention.key.weight[0] += 0.5  # a negative control: one row of one map
-    assert apart(our_results(ours, pixels), expected) > 1e-4
+    assert largest_difference(our_results(ours, pixels), expected) > 1e-4
 
 
 @pytest.mark.parametrize("size", [(24, 40), (36, 36), (16, 36), (33, 21), (4, 4)])
 def test_images_of_another_size_have_their_positions(size, tmp_path):
     model = theirs("classes")
     model.save_pretrained(tmp_path / "hf")
-    ours, model = ours_from(tmp_path / "hf").double(), model.double()
+    ours, model = read_model(tmp_path / "hf").double(), model.double()
     pixels = pixels_for(ours, size)
     expected = their_results(model, pixels, interpolate_pos_encoding=True)
-    assert apart(our_results(ours, pixels), expected) < 1e-10
+    assert largest_difference(our_results(ours, pixels), expected) < 1e-10
     with torch.no_grad():
         ours.positions[15, ::2] += 0.5  # the third patch of the third row
-    assert apart(our_results(ours, pixels), expected) > 1e-4
+    assert largest_difference(our_results(ours, pixels), expected) > 1e-4
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_there_and_back_gives_the_same_bits(case, tmp_path):
     model = theirs(case)
     model.save_pretrained(tmp_path / "hf")
-    ours = ours_from(tmp_path / "hf")
+    ours = read_model(tmp_path / "hf")
     converter = converter_for(ours.config)
     assert isinstance(converter, ViTConverter)
     (tmp_path / "back").mkdir()
@@ -133,7 +117,7 @@ def test_there_and_back_gives_the_same_bits(case, tmp_path):
     state, expected = again.state_dict(), model.state_dict()
     assert state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in state)
     assert again.config.id2label == model.config.id2label
-    assert ours_from(tmp_path / "back").config == ours.config
+    assert read_model(tmp_path / "back").config == ours.config
 
 
 def test_our_own_models_open_there(tmp_path):
@@ -162,20 +146,20 @@ def rename(path, edit):
 def test_the_names_that_transformers_has_in_memory_are_read_too(tmp_path):
     model = theirs("classes")
     model.save_pretrained(tmp_path)
-    before = ours_from(tmp_path)
+    before = read_model(tmp_path)
     rename(tmp_path, lambda tensors: {name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     assert any("mlp.fc1" in name for name in load_file(tmp_path / "model.safetensors"))
-    after = ours_from(tmp_path)
+    after = read_model(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(before.parameters(), after.parameters(), strict=True))
 
 
 def test_a_trunk_without_pooler_and_one_with_a_prefix(tmp_path):
     theirs("trunk").save_pretrained(tmp_path)
-    expected = dict(ours_from(tmp_path).named_parameters())
+    expected = dict(read_model(tmp_path).named_parameters())
     rename(
         tmp_path, lambda tensors: {f"vit.{name}": tensor for name, tensor in tensors.items() if "pooler" not in name}
     )
-    ours = ours_from(tmp_path)
+    ours = read_model(tmp_path)
     assert not ours.config.head.hidden and ours.classes is None
     assert all(torch.equal(p, expected[name]) for name, p in ours.named_parameters())
     with pytest.raises(UnsupportedError, match="vit: a trunk has its pooler there"):
@@ -185,9 +169,9 @@ def test_a_trunk_without_pooler_and_one_with_a_prefix(tmp_path):
 @pytest.mark.parametrize("case", ["trunk", "classes"])
 def test_without_a_class_the_tensors_say_what_there_is(case, tmp_path):
     theirs(case).save_pretrained(tmp_path)
-    expected = ours_from(tmp_path).config
+    expected = read_model(tmp_path).config
     change(tmp_path, architectures="gone")
-    assert ours_from(tmp_path).config == expected
+    assert read_model(tmp_path).config == expected
 
 
 def test_a_pooler_that_nothing_reads_is_left_out(tmp_path):
@@ -198,16 +182,16 @@ def test_a_pooler_that_nothing_reads_is_left_out(tmp_path):
             tensors | {"vit.pooler.dense.weight": torch.zeros(32, 32), "vit.pooler.dense.bias": torch.zeros(32)}
         ),
     )
-    assert ours_from(tmp_path).config.head.hidden == 0
+    assert read_model(tmp_path).config.head.hidden == 0
     rename(tmp_path, lambda tensors: {name: t for name, t in tensors.items() if not name.startswith("classifier")})
     with pytest.raises(WeightsError, match=r"nothing in the file fills 'classes.1.weight'"):
-        ours_from(tmp_path)  # it says that it has classes
+        read_model(tmp_path)  # it says that it has classes
 
 
 def test_two_classes_of_one_name_are_told_apart(tmp_path):
     theirs("classes").save_pretrained(tmp_path)
     change(tmp_path, id2label={"0": "crane", "1": "owl", "2": "crane"})
-    assert ours_from(tmp_path).config.head.labels == ("crane", "owl", "crane (2)")
+    assert read_model(tmp_path).config.head.labels == ("crane", "owl", "crane (2)")
 
 
 @pytest.mark.parametrize(
@@ -280,9 +264,9 @@ def test_timm_is_read_as_it_computes(case, tmp_path):
     pixels = pixels_for(ours)
     results, expected = our_results(ours, pixels), {"states": model.forward_features(pixels)}
     expected |= {"classes": model(pixels)} if arguments["num_classes"] else {}
-    assert apart(results, expected) < 1e-10
-    (slope,), (wanted,) = slopes(results, [pixels]), slopes(expected, [pixels])
-    assert (slope - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-4
+    assert largest_difference(results, expected) < 1e-10
+    (gradient,), (wanted,) = compute_gradients(results, [pixels]), compute_gradients(expected, [pixels])
+    assert (gradient - wanted).abs().max() < 1e-10 and wanted.abs().max() > 1e-4
 
 
 def test_timm_becomes_a_model_of_transformers(tmp_path):

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fixtures.weights import move_weights
 from weft.errors import ConfigError, DataError
 from weft.models import BERTConfig
 from weft.tasks.tag.alignment import IGNORED, cut_windows, encode_labels, encode_words
@@ -32,9 +33,7 @@ def model(vocab_size, max_length=24):
     made = (
         BERTConfig(vocab_size=vocab_size, width=16, depth=2, max_length=max_length, head=head).build().double().eval()
     )
-    with torch.no_grad():
-        for p in made.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+    move_weights(made)
     return made
 
 

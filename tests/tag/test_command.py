@@ -53,7 +53,7 @@ def test_json_is_an_object_for_each_text(folder):
     assert found[2]["words"] == ["…", "!", "?"]
     for one in found:
         assert len(one["words"]) == len(one["tags"]) == len(one["probabilities"])
-        assert all(0 < chance <= 1 for chance in one["probabilities"])
+        assert all(0 < probability <= 1 for probability in one["probabilities"])
 
 
 def test_texts_without_words_or_entities_say_so(folder):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import weft
+from fixtures.weights import move_weights
 from weft.errors import WeftError
 from weft.exchange.probes import ReadingProbe
 from weft.exchange.transfer import export_run, import_model
@@ -27,9 +28,7 @@ def folder(tmp_path):
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     config = transformers.BertConfig(vocab_size=len(WORDS), max_position_embeddings=64, **sizes, **names)
     model = transformers.BertForTokenClassification(config).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.3 * torch.randn_like(p))
+    move_weights(model, 0.3)
     model.save_pretrained(tmp_path / "hf")
     (tmp_path / "hf" / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     return tmp_path / "hf"

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from fixtures.weights import move_weights
 from weft.errors import DataError, UnsupportedError
 from weft.models import BERTConfig
 from weft.tasks.tag.alignment import encode_labels, encode_words
@@ -100,9 +101,7 @@ def test_many_texts_are_the_same_as_each_alone(tokenizer):
     torch.manual_seed(0)
     head = {"kind": "tokens", "labels": LABELS}
     model = BERTConfig(vocab_size=tokenizer.vocab_size, width=16, depth=2, max_length=20, head=head).build().double()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.3 * torch.randn_like(p))
+    move_weights(model, 0.3)
     tagger = WordTagger(model, tokenizer, LABELS)
     texts = [" ".join(words) for words in demo_sentences("test").words[:40]] + ["word " * 100]
     together = tagger.tag(texts)

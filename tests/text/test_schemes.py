@@ -19,7 +19,7 @@ def learned():
     return {kind: learn_scheme(kind, [BOOK], 400) for kind in SCHEMES}
 
 
-def test_there_are_as_many_as_on_the_menu():
+def test_there_are_as_many_as_in_the_registry():
     assert sorted(SCHEMES) == sorted(TokenizerConfig.registry)
 
 

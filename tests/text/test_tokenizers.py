@@ -42,7 +42,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 exact_kind = pytest.mark.parametrize("kind", EXACT)
 
 
-def test_the_menu():
+def test_the_registry():
     assert KINDS == ["bpe", "bytes", "characters", "unigram", "wordpiece", "words"]
     assert set(KINDS) - set(EXACT) == {"wordpiece"}
     with pytest.raises(ConfigError, match="did you mean 'characters'"):

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from fixtures.weights import move_weights
 from training.tiny_trainer import make_trainer
 from weft.errors import DataError
 from weft.training.averaging import Averaging
@@ -25,9 +26,7 @@ def weights(model):
 
 def moved(model, seed):
     torch.manual_seed(seed)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(torch.randn_like(p))
+    move_weights(model, 1.0)
     return weights(model)
 
 

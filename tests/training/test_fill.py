@@ -101,13 +101,13 @@ def test_hidden_words_are_learned(desk):
 
 def test_other_tokens_are_hidden_in_another_epoch_and_by_another_seed(folder):
     config = FillConfig.from_dict(config_of(folder / "masked", folder))
-    made = prepared(config, folder)
+    made = prepare_experiment(config, folder)
     count = made.learned.per_epoch
     first, second = (made.samples(np.array([n])) for n in (0, count))
-    again = prepared(config, folder).samples(np.array([0]))
+    again = prepare_experiment(config, folder).samples(np.array([0]))
     assert torch.equal(first.places, again.places) and torch.equal(first.row.tokens, again.row.tokens)
     assert not torch.equal(first.row.tokens, second.row.tokens)
-    other = prepared(config.override({"training.seed": 1}), folder)
+    other = prepare_experiment(config.override({"training.seed": 1}), folder)
     assert not torch.equal(first.row.tokens, other.samples(np.array([0])).row.tokens)
     judged = [run.judged["validation"].batch(np.arange(3)).tokens for run in (made, other)]
     assert np.array_equal(*judged)  # what is held out is asked about alike, so that runs can be compared
@@ -123,7 +123,7 @@ def config_of(run, folder, *tasks):
     return {key: value for key, value in raw.items() if key not in ("task", "format")}
 
 
-def prepared(config, folder):
+def prepare_experiment(config, folder):
     config_of(folder / "masked", folder)
     tokenizer = package.load(folder / "masked").tokenizer
     return Pretraining(config, read_texts(read_fill_source(config.data), config.data, tokenizer, lambda _: None))
@@ -183,7 +183,7 @@ class Heard(Ranks):
 @pytest.mark.parametrize("world", [2, 3, 50])
 def test_processes_share_the_measuring(folder, world):
     """50 are more than there are rows to measure: those with nothing to do must still name the same parts."""
-    made = prepared(FillConfig.from_dict(config_of(folder / "every", folder, *TASKS)), folder)
+    made = prepare_experiment(FillConfig.from_dict(config_of(folder / "every", folder, *TASKS)), folder)
     model = package.load(folder / "every").model
     alone = made.measure(model, "validation", Ranks())
     sent = []
@@ -199,7 +199,7 @@ def test_processes_share_the_measuring(folder, world):
 
 def test_every_batch_names_every_part(folder):
     """Of four questions by turns, a batch of two has two; the sums of processes must still line up."""
-    made = prepared(FillConfig.from_dict(config_of(folder / "every", folder, *TASKS)), folder)
+    made = prepare_experiment(FillConfig.from_dict(config_of(folder / "every", folder, *TASKS)), folder)
     from weft.objectives import pretraining_loss
 
     model = package.load(folder / "every").model

@@ -10,7 +10,7 @@ from fixtures.commands import read_error_lines, run_until_crash, run_weft, set_f
 from fixtures.runs import hash_run, read_metrics
 from fixtures.tables import make_reversals, write_translation_table
 from weft.models import BahdanauConfig, ModelConfig, Seq2SeqConfig, Seq2SeqLM, sizing_of
-from weft.models.seq2seq import SIZES as LADDER
+from weft.models.seq2seq import SIZES as SIZE_PRESETS
 from weft.report import training_report
 from weft.tasks.translate.task import pair_budget
 from weft.training.optimizer import MuonConfig
@@ -180,8 +180,8 @@ def test_more_time_plans_a_larger_model(kind):
         return sizing_of(model.kind, Seq2SeqLM).choose(pair_budget(flops, tokens), model).model
 
     widths = [size(model, flops, 100_000)["width"] for flops in 10.0 ** np.arange(8, 19)]
-    assert widths == sorted(widths) and widths[0] == LADDER[0][0] and widths[-1] == LADDER[-1][0]
-    assert model.override(size(model, 1e14, 100_000)).width in {one[0] for one in LADDER}
+    assert widths == sorted(widths) and widths[0] == SIZE_PRESETS[0][0] and widths[-1] == SIZE_PRESETS[-1][0]
+    assert model.override(size(model, 1e14, 100_000)).width in {one[0] for one in SIZE_PRESETS}
     transformer = ModelConfig.from_config({"kind": "transformer", "vocab_size": 2000})
     assert size(transformer, 1.0, 100)["attention.heads"] == 4
 

@@ -151,7 +151,7 @@ def test_without_sacrebleu_the_loss_decides(folder, monkeypatch):
 
 def test_few_held_out_pairs_are_judged_alike(folder, monkeypatch):
     """Of very many, the first are translated; the loss is of all."""
-    made = prepared(folder, trained(folder, "plain"))
+    made = prepare_experiment(folder, trained(folder, "plain"))
     model = package.load(folder / "plain").model
     whole = made.measure(model, "validation", None)
     monkeypatch.setattr(translate, "JUDGED", 2)
@@ -163,7 +163,7 @@ def test_few_held_out_pairs_are_judged_alike(folder, monkeypatch):
     )
 
 
-def prepared(folder, run, **changes):
+def prepare_experiment(folder, run, **changes):
     """The data of a run, as a resume reads them."""
     config = TranslateConfig.from_dict(
         {key: value for key, value in found_in(run / "config.json").items() if key not in ("task", "format")}
@@ -188,7 +188,7 @@ def texts_in(made, batch):
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_every_epoch_reads_every_pair_however_it_is_spelled(folder, share):
-    made = prepared(folder, trained(folder, "plain"), **{"objective.respelling": share})
+    made = prepare_experiment(folder, trained(folder, "plain"), **{"objective.respelling": share})
     samples, count = made.samples, made.per_epoch
     wanted = sorted(zip(made.data.train.sources, made.data.train.targets, strict=True))
     epochs = [
@@ -204,8 +204,8 @@ def test_every_epoch_reads_every_pair_however_it_is_spelled(folder, share):
 
 def test_a_batch_is_a_pure_function_of_its_numbers(folder):
     run = trained(folder, "plain")
-    one, other = (prepared(folder, run, **{"objective.respelling": 0.5}) for _ in range(2))
-    third = prepared(folder, run, **{"objective.respelling": 0.5, "training.seed": 1})
+    one, other = (prepare_experiment(folder, run, **{"objective.respelling": 0.5}) for _ in range(2))
+    third = prepare_experiment(folder, run, **{"objective.respelling": 0.5, "training.seed": 1})
     numbers = [2 * one.per_epoch + 1, 0, 1, one.per_epoch]
     there = {n: one.samples(np.array([n])) for n in numbers}
     back = {n: other.samples(np.array([n])) for n in reversed(numbers)}
@@ -225,7 +225,7 @@ def test_long_texts_are_cut_and_it_is_told(tmp_path):
     plan = next(event for event in events if event["event"] == "plan")
     assert plan["cut"] == 1.0 and plan["length"] == 24
     assert any("have more than 24 tokens and are cut" in event.get("text", "") for event in events)
-    made = prepared(tmp_path, tmp_path / "run")
+    made = prepare_experiment(tmp_path, tmp_path / "run")
     assert max(map(len, made.parts["train"].sources)) == 24
     assert all(text[-1] == made.tokenizer.end for part in made.parts.values() for text in part.sources + part.targets)
 

@@ -82,9 +82,9 @@ def test_a_row_of_texts_is_each_text_alone(kind, residual, position, causal):
         learned = [p for p in (*layers.parameters(), *where.parameters()) if p.requires_grad]
         inputs = [*texts, *learned]
         ways.append((states, torch.autograd.grad(loss, inputs, allow_unused=True)))
-    (one, one_slope), (other, other_slope) = ways
+    (one, one_gradients), (other, other_gradients) = ways
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(one, other, strict=True))
-    for a, b in zip(one_slope, other_slope, strict=True):
+    for a, b in zip(one_gradients, other_gradients, strict=True):
         assert (a is None and b is None) or torch.allclose(a, b, atol=1e-9, rtol=1e-9)
 
 
@@ -95,8 +95,8 @@ def test_texts_do_not_see_each_other():
     changed = [t if i != 3 else t + 1 for i, t in enumerate(texts)]
     after = together(layers, where, changed)
     assert [torch.equal(a, b) for a, b in zip(states, after, strict=True)] == [i != 3 for i in range(7)]
-    slopes = torch.autograd.grad(states[3].sum(), texts)
-    assert [bool(s.any()) for s in slopes] == [i == 3 for i in range(7)]
+    gradients = torch.autograd.grad(states[3].sum(), texts)
+    assert [bool(s.any()) for s in gradients] == [i == 3 for i in range(7)]
 
 
 def test_without_cuts_it_would_be_another_computation():
