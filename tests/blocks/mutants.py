@@ -303,7 +303,7 @@ MUTANTS = [
     Mutant(
         "ALiBi rewards distance",
         "blocks/position/alibi.py",
-        old="return -gradient",
+        old="return -slope",
         new="return gradient",
         tests=BLOCKS,
     ),
