@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from table_setup import reviews, sets, write_table
 from training_setup import digest, text, train_words, weft
 
 KILL_AT = str(Path(__file__).with_name("kill_at.py"))
@@ -73,6 +74,29 @@ def test_sharded_ranks_give_what_one_gives_and_resume_to_the_byte(folder):
     assert result.returncode != 0
     torchrun(folder, "-m", "weft", "resume", "shot")
     assert digest(folder / "shot") == digest(folder / "sharded")
+
+
+CALLED = {  # by the objective: `hidden`, `text_logits`, and `encode` and `states`
+    "a bert": ["fill", "book.txt", *sets("model.max_length=32")],
+    "an lstm": ["classify", "reviews.csv", "--model", "lstm", *sets("objective.word_dropout=0.0")],
+    "a t5": ["fill", "book.txt", "--model", "t5", *sets("model.max_length=32")],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CALLED)
+def test_sharded_models_whose_objective_calls_a_part_of_them(folder, case):
+    write_table(folder / "reviews.csv", ("text", "label"), reviews())
+    words = [*CALLED[case], "--steps", "4", "--threads", "1", *NO_DROPOUT, *SHARDED]
+    words += sets("training.average=1", "training.batch=8", "model.width=32", "model.depth=2")
+    one, two = folder / f"{case} alone", folder / f"{case} sharded"
+    weft("train", *words, "--out", one.name, cwd=folder)
+    torchrun(folder, "-m", "weft", "train", *words, "--set", "training.sharded=true", "--out", two.name)
+    alone, sharded = (load_file(run / "model.safetensors") for run in (one, two))
+    assert max((alone[name] - sharded[name]).abs().max().item() for name in alone) < 2e-3
+    lines = [json.loads((run / "metrics.jsonl").read_text().splitlines()[0]) for run in (one, two)]
+    assert abs(lines[0]["loss"] - lines[1]["loss"]) < 1e-5
+    assert abs(lines[0]["gradient_norm"] - lines[1]["gradient_norm"]) < 1e-4
 
 
 def test_sharding_needs_adamw(folder):
