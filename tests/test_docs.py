@@ -47,15 +47,15 @@ def test_snippets_run(page, desk, monkeypatch):
     """Training at a scale for tests; what a page says was trained on the command line before is there."""
     real = weft.train
 
-    def quick(task, data, **options):
+    def quick(data, **options):
         options.pop("minutes", None)
         tiny = {"model.width": 16, "model.depth": 1, "model.max_length": 32, "model.attention.heads": 2}
         tiny = {} if COUNTED.search(options.get("model", "")) else tiny
-        return real(task, data, steps=3, tokenizer="characters", set=tiny, threads=1, **options)
+        return real(data, steps=3, tokenizer="characters", set=tiny, threads=1, **options)
 
     monkeypatch.setattr(weft, "train", quick, raising=False)
     if "runs/book" in page.read_text(encoding="utf-8"):
-        quick("generate", "book.txt", out="runs/book")
+        quick("book.txt", out="runs/book")
     if 'load("runs/flowers")' in page.read_text(encoding="utf-8"):
         run_weft(*image_classifier_command("flowers", "runs/flowers", 2), cwd=desk)
     if 'load("runs/vectors")' in page.read_text(encoding="utf-8"):

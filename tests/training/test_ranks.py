@@ -5,8 +5,9 @@ import json
 import pytest
 from safetensors.torch import load_file
 
-from fixtures.commands import generator_command, run_weft_process
+from fixtures.commands import generator_command, run_weft_process, set_flags
 from fixtures.runs import hash_run
+from fixtures.tables import make_reviews, write_table
 from fixtures.texts import make_text
 from training.processes import KILL_AT, torchrun
 
@@ -62,6 +63,29 @@ def test_sharded_ranks_give_what_one_gives_and_resume_to_the_byte(folder):
     assert result.returncode != 0
     torchrun(folder, "-m", "weft", "resume", "shot")
     assert hash_run(folder / "shot") == hash_run(folder / "sharded")
+
+
+CALLED = {  # by the objective: `hidden`, `text_logits`, and `encode` and `states`
+    "a bert": ["fill", "book.txt", *set_flags("model.max_length=32")],
+    "an lstm": ["classify", "reviews.csv", "--model", "lstm", *set_flags("objective.word_dropout=0.0")],
+    "a t5": ["fill", "book.txt", "--model", "t5", *set_flags("model.max_length=32")],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CALLED)
+def test_sharded_models_whose_objective_calls_a_part_of_them(folder, case):
+    write_table(folder / "reviews.csv", ("text", "label"), make_reviews())
+    words = [*CALLED[case], "--steps", "4", "--threads", "1", *NO_DROPOUT, *SHARDED]
+    words += set_flags("training.average=1", "training.batch=8", "model.width=32", "model.depth=2")
+    one, two = folder / f"{case} alone", folder / f"{case} sharded"
+    run_weft_process("train", *words, "--out", one.name, cwd=folder)
+    torchrun(folder, "-m", "weft", "train", *words, "--set", "training.sharded=true", "--out", two.name)
+    alone, sharded = (load_file(run / "model.safetensors") for run in (one, two))
+    assert max((alone[name] - sharded[name]).abs().max().item() for name in alone) < 2e-3
+    lines = [json.loads((run / "metrics.jsonl").read_text().splitlines()[0]) for run in (one, two)]
+    assert abs(lines[0]["loss"] - lines[1]["loss"]) < 1e-5
+    assert abs(lines[0]["gradient_norm"] - lines[1]["gradient_norm"]) < 1e-4
 
 
 def test_sharding_needs_adamw(folder):

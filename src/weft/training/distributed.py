@@ -75,6 +75,9 @@ def ranks_from_environment(device: str) -> Ranks:
     return Ranks(dist.get_rank(), world)
 
 
+CALLED = ("hidden", "text_logits", "encode", "states")  # what objectives call instead of the model
+
+
 def shard(model: Model, ranks: Ranks, device: torch.device) -> None:
     """Each rank keeps a part of every parameter, and gathers a layer only while it runs (FSDP2)."""
     from torch.distributed.device_mesh import init_device_mesh
@@ -85,7 +88,9 @@ def shard(model: Model, ranks: Ranks, device: torch.device) -> None:
         for site in stack.layers:
             fully_shard(site.module, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    register_fsdp_forward_method(model, "hidden")  # objectives that read states call it instead of the model
+    for name in CALLED:
+        if hasattr(model, name):
+            register_fsdp_forward_method(model, name)
 
 
 def gather(tensor: Tensor) -> Tensor:
