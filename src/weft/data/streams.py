@@ -30,7 +30,8 @@ class ContiguousStreams:
 
     Sample n is stream n mod count of step n div count, so a batch is one stretch of every stream, and the next batch
     continues where it ended. Where the first stream begins differs from epoch to epoch, and the text is a ring: after
-    its last token comes the first. What does not fill a stretch of every stream is left out, another part in every epoch.
+    its last token comes the first. What does not fill a stretch of every stream is left out, another part in every
+    epoch.
     Everything is a pure function of (seed, sample number).
     """
 
