@@ -29,6 +29,8 @@ def train_trial(trial: Trial, recipe: Path, out: Path, report: Report) -> str:
     began, reason = time.perf_counter(), ""
     try:
         reason = run_in_child(_words(trial, recipe, run), heard)
+        if not reason and heard.last.get("event") != "done":
+            reason = "its process ended without a result"
     except WeftError as error:  # of `_Heard`, which looks at what the child does
         reason = str(error)
     finally:
