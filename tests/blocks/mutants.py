@@ -303,8 +303,8 @@ MUTANTS = [
     Mutant(
         "ALiBi rewards distance",
         "blocks/position/alibi.py",
-        old="return -gradient",
-        new="return gradient",
+        old="return -slope",
+        new="return slope",
         tests=BLOCKS,
     ),
     Mutant(
