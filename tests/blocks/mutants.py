@@ -304,7 +304,7 @@ MUTANTS = [
         "ALiBi rewards distance",
         "blocks/position/alibi.py",
         old="return -slope",
-        new="return gradient",
+        new="return slope",
         tests=BLOCKS,
     ),
     Mutant(

@@ -147,7 +147,7 @@ def test_a_cache_refuses_what_does_not_belong_to_it():
     cache.extend(*kv(2, rows=2))
     with pytest.raises(ShapeError, match="3 rows"):
         cache.extend(*kv(1, rows=3))
-    with pytest.raises(ShapeError, match="another converter"):
+    with pytest.raises(ShapeError, match="another shape"):
         cache.extend(torch.randn(2, 3, 1, 4), torch.randn(2, 3, 1, 3))
     with pytest.raises(ShapeError, match="rewind to -1"):
         cache.rewind(-1)

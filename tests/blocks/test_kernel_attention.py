@@ -32,7 +32,7 @@ def test_parallel_chunked_and_recurrent_are_one(fields, size, monkeypatch):
     q, k, v = size * random(2, 4, 300, 8), size * random(2, 2, 300, 8, seed=2), random(2, 2, 300, 5, seed=3)
     parallel = core.weights(q, k, CAUSAL) @ v.repeat_interleave(2, 1)
     for chunk in (1, 7, 128, 1000):
-        monkeypatch.setattr(kernel, "CHUNK", chunk)
+        monkeypatch.setattr(kernel, "POSITIONS_PER_CHUNK", chunk)
         torch.testing.assert_close(core(q, k, v, CAUSAL), parallel, atol=1e-10, rtol=0)
     for step in (1, 9, 130):
         cache = core.new_cache()
@@ -93,7 +93,7 @@ def test_a_sum_for_other_rows_is_refused():
         core.recall(random(3, 4, 3, 8), random(3, 2, 3, 8), random(3, 2, 3, 5), CAUSAL, cache)
     with pytest.raises(UnsupportedError, match="one sum"):
         core.recall(random(2, 4, 1, 8), None, None, Mask(allow=torch.ones(1, 3, dtype=torch.bool)), cache)
-    with pytest.raises(UnsupportedError, match="where the tokens"):
+    with pytest.raises(UnsupportedError, match="positions of the tokens"):
         cache.positions(torch.device("cpu"))
 
 

@@ -75,7 +75,7 @@ def test_tiles_equal_the_masked_table_and_its_gradients(name, causal, way, monke
     assert tiles.FUSED is not None  # this version of torch has it
     if way == "plain":
         monkeypatch.setattr(tiles, "FUSED", None)
-    monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))  # never the table itself
+    monkeypatch.setattr(pattern, "MAX_TILED_SHARE", float("inf"))  # never the table itself
     core = config_of(name).core()
     for asking, answering in ((300, 300), (40, 300), (1, 1), (3, 130)):
         width = 8 if way == "fused" else 6
@@ -91,7 +91,7 @@ def test_tiles_equal_the_masked_table_and_its_gradients(name, causal, way, monke
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_long_rows_with_padding_equal_rows_without(name, monkeypatch):
-    monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
+    monkeypatch.setattr(pattern, "MAX_TILED_SHARE", float("inf"))
     module = AttentionConfig.from_config({**config_of(name).to_dict(), "heads": 2}).build(8).double()
     texts = [random(n, 8, seed=n) for n in (290, 131, 5)]
     keep = torch.zeros(3, 300, dtype=torch.bool)
@@ -131,7 +131,7 @@ def test_dropout_is_the_same_backward_as_forward():
 
 
 def test_dropout_is_drawn_anew_in_training_and_off_in_use(monkeypatch):
-    monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
+    monkeypatch.setattr(pattern, "MAX_TILED_SHARE", float("inf"))
     core = AttentionConfig.from_config({"kind": "local", "window": 4, "dropout": 0.5}).core()
     q = random(1, 1, 200, 4)
     assert not torch.equal(core(q, q, q), core(q, q, q))
@@ -144,7 +144,7 @@ def test_dropout_is_drawn_anew_in_training_and_off_in_use(monkeypatch):
 
 @pytest.mark.parametrize("window", [1, 2, 3])
 def test_local_in_a_image_looks_around_in_two_directions(window, monkeypatch):
-    monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
+    monkeypatch.setattr(pattern, "MAX_TILED_SHARE", float("inf"))
     grid = Grid(13, 17)
     at = list(itertools.product(range(13), range(17)))
     allow = torch.tensor([[abs(a - c) < window and abs(b - d) < window for c, d in at] for a, b in at])
@@ -283,7 +283,7 @@ def test_nothing_read_is_nothing_received():
 
 
 def test_learned_global_tokens_have_read_everything(monkeypatch):
-    monkeypatch.setattr(pattern, "WORTH_CUTTING", float("inf"))
+    monkeypatch.setattr(pattern, "MAX_TILED_SHARE", float("inf"))
     fields = {"kind": "union", "of": [{"kind": "local", "window": 3}, {"kind": "global", "learned": 2}], "heads": 2}
     module = AttentionConfig.from_config(fields).build(8).double()
     x = random(1, 200, 8)

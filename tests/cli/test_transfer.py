@@ -142,7 +142,7 @@ def test_a_bert_there_and_back(head, task, name, auto, weft, alone, tmp_path):
         (["export", "run", "empty/hf", "--to", "onnx"], 2, "--to onnx"),
         (["export", "run", "stranger"], 1, "stranger is there already"),
         (["export", "nowhere", "new"], 1, "there is no run nowhere"),
-        (["export", "odd", "new"], 1, "no converter of Hugging Face can say this model"),
+        (["export", "odd", "new"], 1, "no converter of Hugging Face can write this model"),
     ],
 )
 def test_mistakes(words, code, answer, weft, alone, tmp_path):

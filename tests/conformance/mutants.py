@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         "roles: what crosses is not told apart",
         "blocks/roles.py",
-        old="own = ACROSS.get(own, own)",
+        old="own = CROSS_ROLES.get(own, own)",
         new="pass",
         tests=ROLES,
     ),
@@ -117,7 +117,7 @@ MUTANTS = [
     Mutant(
         "costs: blocks of other settings are alike",
         "blocks/work.py",
-        old="if name not in _TORCHS",
+        old="if name not in _MODULE_ATTRIBUTES",
         new="if False",
         tests=KINDS,
     ),

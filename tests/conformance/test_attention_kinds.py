@@ -181,7 +181,7 @@ class Averaging(AttentionCore):
 @pytest.mark.parametrize(("core", "why"), [(Asking, "cannot be counted"), (Averaging, "no product of matrices")])
 def test_what_cannot_be_counted_is_refused_by_name(core, why):
     inputs = [torch.zeros(1, 2, 5, 4, requires_grad=True) for _ in range(3)]
-    with pytest.raises(UnsupportedError, match=f"{core.__name__} does not say its operations.*{why}"):
+    with pytest.raises(UnsupportedError, match=f"{core.__name__} does not define its operations.*{why}"):
         list(core().operations(*inputs))
 
 

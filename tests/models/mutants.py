@@ -467,7 +467,7 @@ MUTANTS = [
     Mutant(
         "counting: a discount below nothing is taken",
         "models/ngram/smoothing.py",
-        old="if all(0 < amount <= n for n, amount in enumerate(found, 1)) else FALLBACK",
+        old="if all(0 < amount <= n for n, amount in enumerate(found, 1)) else DEFAULT_DISCOUNTS",
         new="",
         tests=COUNTS,
     ),

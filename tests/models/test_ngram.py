@@ -12,7 +12,7 @@ from weft.errors import ConfigError, DataError, ShapeError, WeightsError
 from weft.models import ModelConfig, NGramConfig, preset
 from weft.models.ngram import tables as ngram_tables
 from weft.models.ngram.counts import count
-from weft.models.ngram.smoothing import FALLBACK, SmoothingConfig, discounts
+from weft.models.ngram.smoothing import DEFAULT_DISCOUNTS, SmoothingConfig, discounts
 
 V, END = 9, 8
 SMOOTHINGS = {
@@ -78,10 +78,10 @@ class Plain:
     def discount(self, length):
         n = [sum(c == k for g, c in self.counts.items() if len(g) == length) for k in range(5)]
         if 0 in n[1:4]:
-            return (0, *FALLBACK)
+            return (0, *DEFAULT_DISCOUNTS)
         y = n[1] / (n[1] + 2 * n[2])
         found = [k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3)]
-        return (0, *(found if all(0 < d <= k for k, d in enumerate(found, 1)) else FALLBACK))
+        return (0, *(found if all(0 < d <= k for k, d in enumerate(found, 1)) else DEFAULT_DISCOUNTS))
 
     def p(self, token, history):
         numbers, c = self.followers[history], self.counts[(*history, token)]
@@ -148,7 +148,7 @@ def test_logits_and_look_ups_are_the_same_numbers(kind):
 def test_long_texts_are_looked_up_in_blocks(monkeypatch):
     model, ids = counted_model("kneser-ney", 4), text(500, seed=3)
     whole = model.text_nats(ids)
-    monkeypatch.setattr(ngram_tables, "BLOCK", 7)
+    monkeypatch.setattr(ngram_tables, "TOKENS_PER_LOOKUP", 7)
     assert model.text_nats(ids) == pytest.approx(whole, rel=1e-12)
 
 
@@ -235,7 +235,7 @@ def test_compiled_loops_give_the_same_numbers(monkeypatch):
     ids, other = text(3000), text(2000, seed=1)
     plain = counted_model("kneser-ney", 4, ids)
     plain_nats = plain.text_nats(other)
-    monkeypatch.setattr(ngram_tables, "WORTH", 1)
+    monkeypatch.setattr(ngram_tables, "MIN_TOKENS_FOR_LOOPS", 1)
     fast = counted_model("kneser-ney", 4, ids)
     assert {name: t.tolist() for name, t in plain.state_dict().items()} == {
         name: t.tolist() for name, t in fast.state_dict().items()
@@ -262,8 +262,8 @@ def test_discounts_follow_from_counts_of_counts():
     counts = np.repeat([1, 2, 3, 4, 9], [40, 15, 8, 5, 2])
     share = 40 / 70
     assert discounts(counts) == pytest.approx((1 - 2 * share * 15 / 40, 2 - 3 * share * 8 / 15, 3 - 4 * share * 5 / 8))
-    assert discounts(np.array([5, 6, 7])) == FALLBACK  # nothing to estimate from
-    assert discounts(np.repeat([1, 2, 3], [3, 1, 9])) == FALLBACK  # less than nothing would be taken
+    assert discounts(np.array([5, 6, 7])) == DEFAULT_DISCOUNTS  # nothing to estimate from
+    assert discounts(np.repeat([1, 2, 3], [3, 1, 9])) == DEFAULT_DISCOUNTS  # less than nothing would be taken
 
 
 def test_k_and_weights_are_chosen_on_held_out_text():

@@ -117,9 +117,9 @@ def test_lanes_count_every_token_once(monkeypatch, size, streams):
     """With a warm-up that reaches the beginning it is exact; with none, each stream but the first knows less."""
     rnn, ids = model("lstm"), np.random.default_rng(0).integers(0, 50, size)
     exact = rnn.text_nats(ids)
-    monkeypatch.setattr(module, "LANE", 100)
-    monkeypatch.setattr(module, "STRETCH", 37)
-    monkeypatch.setattr(module, "WARM_UP", 90)
+    monkeypatch.setattr(module, "MIN_STREAM_TOKENS", 100)
+    monkeypatch.setattr(module, "TOKENS_PER_CALL", 37)
+    monkeypatch.setattr(module, "WARM_UP_TOKENS", 90)
     asked = size - 1
     assert asked // 100 == streams
     span = -(-asked // streams)
@@ -181,7 +181,7 @@ def test_both_directions_are_read(kind):
 
 
 def test_what_cannot_be():
-    with pytest.raises(ConfigError, match="would see what it is asked for"):
+    with pytest.raises(ConfigError, match="would see the token that it predicts"):
         config("lstm", both_ways=True)
     with pytest.raises(ConfigError, match="even"):
         config("lstm", both_ways=True, width=9, head={"kind": "classes"})

@@ -6,7 +6,7 @@ import torch
 
 from weft.models import CBOWConfig, ModelConfig, SkipGramConfig
 from weft.models.word2vec import learning
-from weft.models.word2vec.examples import BORDER, Chances, alias_table, hash_many, hash_pair
+from weft.models.word2vec.examples import DOCUMENT_BORDER, Chances, alias_table, hash_many, hash_pair
 from weft.models.word2vec.loss import word_vector_loss
 from weft.models.word2vec.workers import Workers
 
@@ -21,7 +21,7 @@ def config_of(kind, **fields):
 def block(size=200, seed=0):
     """Words as frequent as the counts say, with borders, two of them side by side."""
     words = np.random.default_rng(seed).choice(40, size, p=COUNTS / COUNTS.sum()).astype(np.int32)
-    words[[n for n in (50, 51, 120) if n < size]] = BORDER
+    words[[n for n in (50, 51, 120) if n < size]] = DOCUMENT_BORDER
     return words
 
 
@@ -38,7 +38,7 @@ def brute_force(words, chances, base):
     window, size = chances.config.window, len(words)
     documents, kept, document = [], [], 0
     for i, word in enumerate(words):
-        if word == BORDER:
+        if word == DOCUMENT_BORDER:
             document += 1
         elif hash_pair(base, i) >> 32 <= chances.kept[word]:
             kept.append(int(word))
@@ -94,7 +94,7 @@ def test_each_step_goes_down_the_gradient_of_the_readable_loss(kind, negative):
     config = config_of(kind, sample=0.0, negative=negative)
     chances = Chances(COUNTS, config, 7)
     words, base, rate = block(12)[:7], chances.base(5), 0.03
-    words[3:] = BORDER
+    words[3:] = DOCUMENT_BORDER
     every = chances.examples(words, base)
     model, before = model_of(config, torch.float64), model_of(config, torch.float64)
     plain = learning._Plain(model, chances)
@@ -152,7 +152,7 @@ def test_what_is_reported_does_not_depend_on_the_number_of_threads(kind):
     examples = [chances.examples(block(seed=n), chances.base(n)) for n in range(9)]
     expected = sum(word_vector_loss(model.double(), one)[0].item() for one in examples)
     assert found[0].loss == pytest.approx(expected, rel=1e-6)
-    assert found[0].words == sum(int((block(seed=n) != BORDER).sum()) for n in range(9))
+    assert found[0].words == sum(int((block(seed=n) != DOCUMENT_BORDER).sum()) for n in range(9))
 
 
 def test_many_threads_learn_what_one_learns():

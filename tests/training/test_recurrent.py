@@ -134,7 +134,7 @@ def test_another_run_begins_with_its_weights(desk):
         (["--model", "lstmm"], 2, "did you mean 'lstm'"),
         (["--model", "lstm", "--set", "model.widht=8"], 2, "did you mean 'width'"),
         (["--model", "lstm", "--set", "model.max_length=8"], 2, "unknown field 'max_length'"),
-        (["--model", "lstm", "--set", "model.both_ways=true"], 2, "would see what it is asked for"),
+        (["--model", "lstm", "--set", "model.both_ways=true"], 2, "would see the token that it predicts"),
         (["--model", "lstm", "--set", "training.batch=200", "--steps", "1"], 1, "200 streams"),
         (["--model", "gru", "--tokenizer", "wordpiece"], 2, "does not give text back"),
         (["--model", "bert"], 1, "bert does not go on with a text"),

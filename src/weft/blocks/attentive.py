@@ -1,7 +1,7 @@
-"""A recurrent layer that looks at a memory before every step (Bahdanau et al. 2015).
+"""A recurrent layer that attends to a memory before every step (Bahdanau et al. 2015).
 
-The next state needs what was looked at, which needs the last state: training goes through a text token by token too.
-What does not depend on states is computed before the first step, for all at once.
+The next state needs the context, which needs the last state: training runs through a text token by token too.
+What does not depend on states is computed once before the first step, for all tokens.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from weft.blocks.work import Work
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A memory as an attentive layer needs it: its values, their keys, what each would add to the gates, and which of
-    them are real."""
+    """A memory as an attentive layer needs it: its values, their keys, the input of each to the gates, and which are
+    real."""
 
     values: Float[Tensor, "N S W"]
     keys: Float[Tensor, "N S A"]
@@ -38,7 +38,7 @@ class Answers:
 
 
 class AttentiveGRU(nn.Module):
-    """A gated recurrent unit whose input is a token and what its last state looked up in a memory.
+    """A gated recurrent unit whose input is a token and the context that its last state attends to in a memory.
 
     reset, update = σ(W x + C c + U s),  candidate = tanh(W x + C c + reset · U s),  s' = between candidate and s by
     update, with c the additive attention of s (gates as in torch's GRU, after Cho et al. 2014).
@@ -59,7 +59,7 @@ class AttentiveGRU(nn.Module):
         return {part.weight: 3 for part in (self.input, self.context, self.state)}
 
     def sees(self) -> tuple[Sight, ...]:
-        """What was looked up in the memory for a token is in the states of all that follow."""
+        """The context of a token is in the states of all tokens after it."""
         return Looks(at="memory"), Recurs()
 
     def remember(self, values: Float[Tensor, "N S W"], keep: Bool[Tensor, "N S"] | None) -> Answers:
@@ -72,7 +72,7 @@ class AttentiveGRU(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], state: Float[Tensor, "B D"], memory: Answers
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T W"]]:
-        """The state after each token, and what was looked up before it. Neighbouring rows may share a memory."""
+        """The state after each token, and the context before it. Neighbouring rows may share a memory."""
         sources, width = len(memory.values), self.width
         readers = len(x) // sources
         given = self.input(x).unbind(1)

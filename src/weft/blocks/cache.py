@@ -1,4 +1,4 @@
-"""The key/value table: what was read in earlier calls, owned by the caller.
+"""The key/value table: the tokens of earlier calls, owned by the caller.
 
     caches = model.new_caches()
     model(prompt, caches=caches); model(next_token, caches=caches)
@@ -21,7 +21,7 @@ from weft.errors import ShapeError, UnsupportedError
 
 @runtime_checkable
 class Cache(Protocol):
-    """What every kind of cache can tell and do, whatever it stores."""
+    """The interface of every kind of cache, whatever it stores."""
 
     @property
     def start(self) -> int | Int[Tensor, "B 1"]:
@@ -29,7 +29,7 @@ class Cache(Protocol):
         ...
 
     def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
-        """Where the remembered tokens stand: (S,) for all rows alike, or (B, S)."""
+        """The positions of the cached tokens: (S,) for all rows alike, or (B, S)."""
         ...
 
     def rewind(self, tokens: int | Int[Tensor, "B"]) -> None:
@@ -100,7 +100,7 @@ class KeyValueCache:
         if self._key is not None and self._key.shape[0] != key.shape[0]:
             raise ShapeError(f"{key.shape[0]} rows for a cache of {self._key.shape[0]}", expected="the same batch")
         if self._key is not None and self._key.shape[1::2] != key.shape[1::2]:
-            raise ShapeError("keys of another converter than the cache holds", expected="a cache of this module's own")
+            raise ShapeError("keys of another shape than the cache holds", expected="a cache of this module's own")
         if self._key is not None and self._key.is_inference() and not torch.is_inference_mode_enabled():
             self._shared = True
         end = self.length + key.shape[2]
@@ -197,10 +197,10 @@ class JointCache(KeyValueCache):
 
 
 class RollingCache(KeyValueCache):
-    """A table that forgets what no later token can see: those `reach` or more places back (None: it keeps all).
+    """A table that forgets tokens which no later token can see: those `reach` or more places back (None: it keeps all).
 
-    It forgets many at a time, so that a step moves only itself; the tables are then new ones, as whoever looks
-    inside may hold the old.
+    It forgets many at a time, so that a step moves only itself; the tables are then new ones, as a caller may hold
+    the old.
     """
 
     SPARE = 32  # tokens that are kept beyond the reach, so that a few can be taken back
@@ -287,7 +287,9 @@ class SumCache:
         return self._count
 
     def positions(self, device: torch.device) -> Int[Tensor, "*rows S"]:
-        raise UnsupportedError("where the tokens of a sum stand", expected="positions that need not know: no bias")
+        raise UnsupportedError(
+            "the positions of the tokens in a sum", expected="positions without a bias on the scores"
+        )
 
     def add(self, sums: tuple[Tensor, ...], tokens: int, keep: Bool[Tensor, "B N"] | None = None) -> None:
         """The sums with so many more tokens in them."""
@@ -313,7 +315,7 @@ class SumCache:
 
 
 def _rows_of(table: Float[Tensor, "B G C K"], rows: Int[Tensor, "R"], used: int) -> Float[Tensor, "R G C K"]:
-    """A table of these rows in fresh memory, as whoever looks inside may hold the old one.
+    """A table of these rows in fresh memory, as a caller may hold the old one.
 
     Only the slots in use are moved, the others are room to grow. Where most are in use, whole rows are faster.
     """
@@ -352,7 +354,7 @@ class DecoderCache:
 def positions(
     count: int, device: torch.device, *, keep: Bool[Tensor, "B T"] | None = None, cache: Cache | None = None
 ) -> Int[Tensor, "T"] | Int[Tensor, "B T"]:
-    """Where the next `count` tokens stand: how many real tokens of their row come before each."""
+    """The positions of the next `count` tokens: how many real tokens of their row come before each."""
     start = 0 if cache is None else cache.start
     if keep is None:
         return start + torch.arange(count, device=device)

@@ -1,4 +1,4 @@
-"""Positions from the neighbourhood: each channel of a place takes from the same channel of the places around it."""
+"""Positions by depthwise convolution: each channel of a place receives from the same channel of its neighbours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_places(channels: Float[Tensor, "B D Y X"]) -> Float[Tensor, "B P D"]:
 
 
 class DepthwisePositions(nn.Module):
-    """x + a convolution of each channel by itself: zeros around the image tell where its border is.
+    """x + a convolution of each channel by itself: the zero padding shows where the border is.
 
     Chu et al. 2021, "Conditional Positional Encodings for Vision Transformers": no table of places, so any size of
     image can be read.

@@ -1,4 +1,4 @@
-"""The feed-forward part: each position thinks alone. Plain or gated, with one of a few activations."""
+"""The feed-forward part: applied to each position alone. Plain or gated, with one of a few activations."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PlainConfig(FeedForwardConfig, kind="plain"):
 
 
 class GatedConfig(FeedForwardConfig, kind="gated"):
-    """Three maps: one opens and closes another."""
+    """Three maps: one gates another."""
 
     activation: Activation = "silu"
     bias: bool = False

@@ -17,7 +17,7 @@ from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
 class TransformerLayer(nn.Module):
-    """Read the sequence, read the memory if there is one, then think; each inside its own residual.
+    """Self-attention, cross-attention if there is a memory, then feed-forward; each inside its own residual.
 
     All parts are modules: any attention kind, any feed-forward part, `PreNorm` or `PostNorm`. With
     `cross_attention` (and its residual) it is a decoder layer that reads a memory.
@@ -123,7 +123,7 @@ class ParallelLayer(TransformerLayer):
 
 
 class JointLayer(TransformerLayer):
-    """Read the memory and the sequence in one core, then think: the table of keys begins with the memory's."""
+    """Attention to the memory and the sequence in one core, then feed-forward: the keys of the memory come first."""
 
     def forward(
         self,
@@ -191,7 +191,7 @@ class Layers(nn.ModuleList):
             if given is not None and len(given) != len(self):
                 raise ShapeError(f"{len(given)} {name} for {len(self)} layers", expected="one for each")
         if mask.keep is not None and mask.keep.shape == x.shape[:2]:
-            x = x.masked_fill(~mask.keep[..., None], 0.0)  # padding may hold anything, and gradients would see it
+            x = x.masked_fill(~mask.keep[..., None], 0.0)  # padding may hold any value, which gradients would use
         for i, layer in enumerate(self):
             cache = None if caches is None else caches[i]
             x = layer(x, mask=mask, memory=memories[i], memory_mask=memory_mask, cache=cache)

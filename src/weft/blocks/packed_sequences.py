@@ -3,8 +3,8 @@
     row = PackedSequences.of(texts)                       # texts of 5, 5 and 2 tokens
     model.hidden(row.joined(texts), packed=row)  # (1, 12, D) instead of (3, 5, D)
 
-What works on each position alone needs not know. Attention cuts the row into its texts, and takes
-neighbours of equal length together: sort the texts by length, and there are few cuts.
+Modules that work on each position alone are unaffected. Attention splits the row into its texts, and batches
+neighbours of equal length: sort the texts by length, and there are few batches.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class PackedSequences:
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[int] | NDArray[np.integer] | Tensor]) -> PackedSequences:
-        """The row that these texts make."""
+        """The packed row of these texts."""
         return cls(tuple(len(text) for text in texts))
 
     @staticmethod
     def joined(
         texts: Sequence[Sequence[int] | NDArray[np.integer] | Tensor], device: torch.device | None = None
     ) -> Int[Tensor, "1 T"]:
-        """The texts themselves as that row."""
+        """The tokens of these texts in one row."""
         return torch.cat([torch.as_tensor(text, dtype=torch.long) for text in texts]).to(device)[None]
 
     @functools.cached_property
@@ -59,7 +59,7 @@ class PackedSequences:
         return max(self.lengths)
 
     def positions(self, device: torch.device) -> Int[Tensor, "T"]:
-        """Where each token stands in its own text."""
+        """The position of each token in its own text."""
         return torch.cat([torch.arange(n, device=device) for n in self.lengths])
 
     def starts(self, device: torch.device) -> Int[Tensor, "N"]:
@@ -80,12 +80,12 @@ class PackedSequences:
         return torch.segment_reduce(row[0], "mean", lengths=lengths, axis=0)
 
     def split(self, row: Float[Tensor, "1 T D"]) -> list[Tensor]:
-        """What was computed for each text, (its length, D)."""
+        """The part of the row that belongs to each text, (its length, D)."""
         return list(torch.split(row[0], list(self.lengths)))
 
 
 def length_buckets(lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Texts by their numbers, shortest first, in buckets of at most so many tokens; a longer text goes alone."""
+    """Indices of texts, shortest first, in buckets of at most so many tokens; a longer text goes alone."""
     found: list[list[int]] = []
     filled = 0
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):

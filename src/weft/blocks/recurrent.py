@@ -1,6 +1,6 @@
-"""Recurrent layers: a state that is carried from token to token, and all that is known of what came before.
+"""Recurrent layers: a state that is carried from token to token and holds all that came before.
 
-`RecurrentLayer` runs torch's own kernels. The cells say the same in plain equations, a step at a time; a test keeps
+`RecurrentLayer` runs torch's own kernels. The cells are the same in plain equations, a step at a time; a test keeps
 them equal, numbers and gradients. Elman 1990, "Finding Structure in Time" (`rnn`); Hochreiter & Schmidhuber 1997, "Long
 Short-Term Memory", with the forget gate of Gers et al. 2000 (`lstm`); Cho et al. 2014, "Learning Phrase Representations
 using RNN Encoder–Decoder" (`gru`).
@@ -23,7 +23,7 @@ from weft.errors import ShapeError, UnsupportedError
 
 Kind = Literal["rnn", "gru", "lstm"]
 State = tuple[Tensor, ...]
-"""What a layer remembers of each row, (B, D) each: the output, and for an LSTM its memory cells."""
+"""The state of each row, (B, D) each: the output, and for an LSTM its memory cells."""
 
 KERNELS: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
@@ -40,7 +40,7 @@ class StateCache(SumCache):
         return self.sums
 
     def before(self, first: Float[Tensor, "N D"], rows: int) -> Float[Tensor, "R D"]:
-        """The output from which `rows` texts go on: the last one, or `first` if nothing was read yet."""
+        """The output from which `rows` texts continue: the last one, or `first` if nothing was read yet."""
         found = first if self.state is None else self.state[0]
         if len(found) != rows:
             raise ShapeError(f"{rows} rows for states of {len(found)}", expected="the same batch")
@@ -62,7 +62,7 @@ class StateCache(SumCache):
 class RecurrentLayer(nn.Module):
     """One layer that reads rows of vectors from the first to the last.
 
-    With `lengths`, each row is real up to its length, and padding after that; what comes out there means nothing. As
+    With `lengths`, each row is real up to its length, and padding after that; outputs there have no meaning. As
     no token sees a later one, padding changes nothing before it; the state to remember is that of the last real one.
     """
 
@@ -115,7 +115,7 @@ class RecurrentLayer(nn.Module):
         return (Recurs(),)
 
     def _given(self, state: State | None, dtype: torch.dtype) -> Any:
-        """A state as the kernel wants it."""
+        """A state as torch's kernel takes it."""
         if state is None:
             return None
         stacked = tuple(part[None].to(dtype) for part in state)
@@ -233,7 +233,7 @@ class GRUCell(Cell):
 
 
 class LSTMCell(Cell):
-    """i, f, o: what is let in, kept and shown. c ← f · c + i · tanh(W x + U h); h = o · tanh(c)."""
+    """i, f, o: input, forget and output gates. c ← f · c + i · tanh(W x + U h); h = o · tanh(c)."""
 
     gates = 4
     parts = 2

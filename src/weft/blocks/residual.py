@@ -1,4 +1,4 @@
-"""Residuals: how a branch joins the stream. Where the norm stands is a class, not a flag."""
+"""Residuals: how a branch joins the stream. The position of the norm is a class, not a flag."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Branch = Callable[[Tensor], Tensor]
 
 
 class Residual(nn.Module):
-    """A norm and a dropout around any branch; the subclass says in which order."""
+    """A norm and a dropout around any branch; the subclass sets their order."""
 
     def __init__(self, norm: nn.Module, *, dropout: float = 0.0) -> None:
         super().__init__()

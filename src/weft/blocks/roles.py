@@ -1,8 +1,8 @@
-"""What the weights of a model are for: a block says it of its own, and whoever holds a plain module of torch, or a bare
-parameter, says it of that.
+"""Roles: what the weights of a model are for. A block declares the roles of its own weights, and a class that holds a
+plain module of torch, or a bare parameter, declares the role of that.
 
-A class says `role`, the role of what is inside its modules, or `roles`, those of its children and parameters by name,
-or both. A weight has the role that was said nearest to it. One of which nobody says what it is for is an error.
+A class has `role`, the role of what is inside its modules, or `roles`, those of its children and parameters by name,
+or both. A weight has the role declared nearest to it. A weight without a role is an error.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from weft.errors import WeightsError
 
 Group = Literal["embeddings", "matrices", "head", "vectors"]
-"""How weights learn: tables that are read by tokens; matrices between states; what reads the result; the others."""
+"""Optimizer groups: embedding tables; matrices between states; heads; and vectors, the others."""
 
 
 @dataclass(frozen=True)
 class Role:
     """What weights are for.
 
-    part    the word by which it is shown
+    part    the name that users see
     group   how they learn; of "matrices", what is no matrix (biases, channels that are not mixed) is "vectors"
     stands  where: at the "input", of which it makes vectors; in the "trunk"; "exchanged", with the task or the
             attention kind that it belongs to; or with its "labels", one row for each
@@ -43,7 +43,7 @@ TOKENS = Role("token table", "embeddings", "input")
 SEGMENTS = Role("segments", "embeddings", "input")
 POSITIONS = Role("positions", "embeddings", "input")
 PATCH_POSITIONS = Role("positions", "vectors", "input")
-NEIGHBOURS = Role("positions", "vectors")  # what tells a place where it is by those around it
+NEIGHBOURS = Role("positions", "vectors")  # convolutions over the neighbouring places
 PATCHES = Role("convolutions", "matrices", "input")
 PATCH_NORM = Role("norms", "vectors", "input")
 CLASS_TOKEN = Role("class token", "vectors", "input")
@@ -57,11 +57,11 @@ GATES = Role("recurrent gates", "matrices")
 FIRST_STATES = Role("recurrent gates", "vectors")  # a map beside the layers: it learns as the head does
 NORMS = Role("norms", "vectors")
 LAYER_SCALE = Role("layer scale", "vectors")
-HEAD = Role("head", "head")  # of a model that has one whatever it is used for
+HEAD = Role("head", "head")  # of a model that has one for every task
 TASK_HEAD = Role("head", "head", "exchanged")
 LABEL_HEAD = Role("head", "head", "labels")  # a row for each label: for other labels it means nothing
 
-ACROSS = {ATTENTION_MAPS: CROSS_MAPS, ATTENTION_SCORES: CROSS_SCORES}
+CROSS_ROLES = {ATTENTION_MAPS: CROSS_MAPS, ATTENTION_SCORES: CROSS_SCORES}
 OF_TORCH: dict[type[nn.Module], Role] = dict.fromkeys((nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d), NORMS)
 
 
@@ -75,12 +75,12 @@ class MapsByHead(Protocol):
 
 
 def by_name(**roles: Role) -> Mapping[str, Role]:
-    """What a class says of its children and parameters."""
+    """Roles of children and parameters, by their names."""
     return roles
 
 
 def module_roles(model: nn.Module) -> dict[str, Role | None]:
-    """The role of what is inside each module, by its name; None where nobody said one, as of a whole layer."""
+    """The role of what is inside each module, by its name; None where there is none, as of a whole layer."""
     return {name: role for name, _, role in _walk("", model, _own(type(model)))}
 
 
@@ -96,9 +96,9 @@ def weight_roles(model: nn.Module) -> dict[str, Role]:
         role = found[name]
         if role is None:
             raise WeightsError(
-                f"nobody says what the weight {name!r} of {type(model).__name__} is for",
+                f"the weight {name!r} of {type(model).__name__} has no role",
                 expected="a role from weft.blocks.roles",
-                advice="say `role` in the class of its module, or `roles` in the class that holds it",
+                advice="set `role` in the class of its module, or `roles` in the class that holds it",
             )
         roles[name] = role
     return roles
@@ -116,8 +116,8 @@ def _inside(outer: Role | None, own: Role | None) -> Role | None:
     """What a role is inside another: scores of a cross-attention, or the norm of a head, which is exchanged with it."""
     if outer is None or own is None:
         return own or outer
-    if outer in ACROSS.values():
-        own = ACROSS.get(own, own)
+    if outer in CROSS_ROLES.values():
+        own = CROSS_ROLES.get(own, own)
     return replace(own, stands=outer.stands) if own.stands == "trunk" else own
 
 
@@ -127,5 +127,5 @@ def _own(kind: type[nn.Module]) -> Role | None:
 
 
 def _said(kind: type[nn.Module]) -> Mapping[str, Role]:
-    """Of the class, not of the module: a child may have any name, `roles` too."""
+    """The roles of the class, not of the module: a child may have any name, `roles` too."""
     return {name: role for base in reversed(kind.__mro__) for name, role in vars(base).get("roles", {}).items()}

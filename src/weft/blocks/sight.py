@@ -1,6 +1,6 @@
-"""What a layer sees, said by the layer: small descriptions, in the order in which its parts run.
+"""What a layer sees: small descriptions by the layer itself, in the order in which its parts run.
 
-Whoever follows states back to the inputs (`weft.analysis.model_reach`) reads these and knows no layer by its class. A
+`weft.analysis.model_reach`, which traces states back to the inputs, reads these and needs no class of a layer. A
 layer has a method `sees()`; torch's own recurrent layers are described by `recurrence`.
 """
 
@@ -18,7 +18,7 @@ class Looks:
 
     attention  its name among the modules of the layer
     at         whose keys: its own "stream", the "memory" of another stack, or one table that begins with the memory's
-               and goes on with its own ("both")
+               and continues with its own ("both")
     """
 
     attention: str = "attention"
@@ -34,7 +34,7 @@ class Recurs:
 
 @dataclass(frozen=True)
 class Begins:
-    """With one state of the memory, that at `place`, whoever asks."""
+    """With one state of the memory, that at `place`, for every query."""
 
     place: int
 
@@ -58,7 +58,7 @@ Sight = Looks | Recurs | Begins | Recent | Convolves
 
 @runtime_checkable
 class Sees(Protocol):
-    """A layer that says what it sees."""
+    """A layer that describes what it sees."""
 
     def sees(self) -> tuple[Sight, ...]:
         """In the order in which its parts run."""

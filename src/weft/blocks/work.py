@@ -1,7 +1,7 @@
 """Operations: how many multiplications and additions a block makes for inputs of given shapes.
 
 They are those of products of matrices, which are nearly all of it; what works on each number alone (norms, activations,
-softmax) is not counted. Backward, a product has two: one for the gradient of each of its factors, if anybody asks.
+softmax) is not counted. Backward, a product has two: one for the gradient of each of its factors that needs one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Work:
 
 @runtime_checkable
 class SaysOperations(Protocol):
-    """A block that says what a call of it costs, without the blocks inside it that say so themselves."""
+    """A block that yields the cost of a call, without the blocks inside it that do so themselves."""
 
     def operations(self, *args: Any, **kwargs: Any) -> Iterator[Work]: ...
 
@@ -50,19 +50,20 @@ def counted(block: nn.Module, *args: Any) -> Work:
     """
     try:
         alike = _alike((block, *args))
-    except TypeError:  # it holds something of which it is not known whether two are alike
+    except TypeError:  # it holds something that cannot be hashed
         return _counted(block, *args)
-    if alike not in _KNOWN:
-        _KNOWN[alike] = _counted(block, *args)
-    return _KNOWN[alike]
+    if alike not in _COUNTED:
+        _COUNTED[alike] = _counted(block, *args)
+    return _COUNTED[alike]
 
 
-_KNOWN: dict[Hashable, Work] = {}
-_TORCHS = {*vars(nn.Module()), "forward"} - {"training"}  # what every module has: tensors, hooks and modules inside
+_COUNTED: dict[Hashable, Work] = {}
+# of every module: tensors, hooks and modules inside
+_MODULE_ATTRIBUTES = {*vars(nn.Module()), "forward"} - {"training"}
 
 
 def _alike(value: Any) -> Hashable:
-    """What two values have in common that make a block compute in the same way."""
+    """A key that is equal for values with which a block computes in the same way."""
     if value is None or isinstance(value, bool | int | float | str | torch.dtype):
         return type(value), value
     if isinstance(value, Tensor):
@@ -71,7 +72,7 @@ def _alike(value: Any) -> Hashable:
         return tuple(_alike(one) for one in value)
     if isinstance(value, nn.Module):
         tensors = (*value.named_parameters(recurse=False), *value.named_buffers(recurse=False))
-        fields = [(name, one) for name, one in vars(value).items() if name not in _TORCHS]
+        fields = [(name, one) for name, one in vars(value).items() if name not in _MODULE_ATTRIBUTES]
         return type(value), *(_alike(part) for part in (*fields, *tensors, *value.named_children()))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return type(value), *(_alike(getattr(value, field.name)) for field in dataclasses.fields(value))
@@ -99,22 +100,23 @@ def _counted(block: nn.Module, *args: Any) -> Work:
                 backward = counter.get_total_flops()
     except UnsupportedError:
         raise
-    except Exception as error:  # whatever a block does that needs numbers
+    except Exception as error:  # a block may do anything that needs numbers
         why = str(error).strip().splitlines() or [""]
         raise UnsupportedError(
-            f"{name} does not say its operations, and they cannot be counted without numbers: "
+            f"{name} does not define its operations, and they cannot be counted without numbers: "
             f"{type(error).__name__}: {why[0]}",
             expected=say,
         ) from error
     if not forward:
         raise UnsupportedError(
-            f"{name} does not say its operations, and makes no product of matrices that could be counted", expected=say
+            f"{name} does not define its operations, and makes no product of matrices that could be counted",
+            expected=say,
         )
     return Work(float(forward), float(backward))
 
 
 def _plain(block: nn.Module) -> nn.Module:
-    """A copy that nobody watches, and that computes by its own `forward`; its tensors are not copied."""
+    """A copy without hooks, which computes by its own `forward`; its tensors are not copied."""
     kept: dict[int, Any] = {id(tensor): tensor for tensor in (*block.parameters(), *block.buffers())}
     plain = copy.deepcopy(block, kept)
     for module in plain.modules():

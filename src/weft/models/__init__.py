@@ -1,7 +1,7 @@
-"""Model families: a file or a folder each, found by itself when it stands here.
+"""Model families: a file or a folder each, found automatically in this folder.
 
-How other programs write a family down stands in its folder, and is found there as well. The names below are those that
-`from weft.models import …` gives; a new family needs none.
+Converters of other programs' formats are in the family's folder, and are found there as well. The names below are those
+that `from weft.models import …` gives; a new family needs none.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ __all__ = [
 
 
 def find_families(path: Iterable[str] = __path__, package: str = __name__) -> None:
-    """Import what stands in this folder: defining a config or a converter puts it on its registry. Of a family's folder
+    """Import all modules of this folder: defining a config or a converter puts it on its registry. Of a family's folder
     all modules are imported but those that it loads `LATER`."""
     for found in pkgutil.iter_modules(path):
         module = import_module(f"{package}.{found.name}")

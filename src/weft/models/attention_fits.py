@@ -1,4 +1,4 @@
-"""Whether an attention kind makes sense in a model: asked when settings are made, before any work is lost."""
+"""Whether an attention kind fits a model: checked when settings are made, before training starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.errors import ConfigError
 
 
 def check_attention(attention: AttentionConfig, position: PositionConfig | None = None, *, writes: bool) -> None:
-    """Raise `ConfigError` for a kind that looks ahead in a model that writes, or has no scores to add positions to."""
+    """Raise `ConfigError` for a kind that sees later tokens in a causal model, or has no scores to add positions to."""
     if writes and not attention.writes:
         blamed = next(kind for kind in attention.members if not kind.writes)
         learned = " with learned tokens" if getattr(blamed, "learned", 0) else ""
@@ -25,10 +25,10 @@ def check_attention(attention: AttentionConfig, position: PositionConfig | None 
 
 
 def kinds(*, writes: bool) -> list[str]:
-    """The kinds that a model can have."""
+    """The attention kinds that a model can have; `writes`: a causal one."""
     return [kind for kind, config in AttentionConfig.registry.items() if config().writes or not writes]
 
 
 def sees_everything(attention: AttentionConfig, length: int) -> str | None:
-    """The name of a kind that leaves out nothing of a text of this length, though that is what it is for; or None."""
+    """The name of a sparse kind that still sees all of a text of this length; or None."""
     return next((str(kind.kind) for kind in attention.members if kind.leaves_nothing_out(length)), None)

@@ -1,8 +1,8 @@
-"""A bag of words: which tokens a text has, and nothing of their order. Each token speaks for each class by so much, and
-what a text is follows from the sum: logistic regression, the baseline that every classifier of texts has to beat.
+"""A bag of words: which tokens a text has, and nothing of their order. Each token has a weight for each class, and
+the class of a text follows from the sum: logistic regression, the baseline that every classifier of texts has to beat.
 
-Pang, Lee & Vaithyanathan 2002, "Thumbs up?", found for opinions that whether a word is there tells more than how
-often; Wang & Manning 2012, "Baselines and Bigrams", that such models are hard to beat on short texts. Dropping tokens
+Pang, Lee & Vaithyanathan 2002, "Thumbs up?", found for film reviews that the presence of a word says more than its
+count; Wang & Manning 2012, "Baselines and Bigrams", that such models are hard to beat on short texts. Dropping tokens
 at random while it learns keeps rare ones from being learned by heart (Wager, Wang & Liang 2013).
 """
 
@@ -25,11 +25,11 @@ from weft.models.example_step import example_cross_entropy, example_row
 from weft.models.sites import ReachStack, without_layers
 from weft.models.sizing import SizePreset, Sizing
 
-PARTS = 3  # of a pair: the tokens of the first text, of the second, and those that both have
+PARTS_OF_A_PAIR = 3  # the tokens of the first text, of the second, and those that both have
 
 
 class BagHeadConfig(Choice):
-    """What is read from a bag of words."""
+    """The head of a bag of words."""
 
 
 class BagClassesConfig(Classes, BagHeadConfig, kind="classes"):
@@ -43,7 +43,7 @@ class BagOfWordsConfig(ModelConfig, kind="bag-of-words", aliases=("bow",)):
 
     repeats    what a token counts that a text has several times: "once", or "each" time
     pairs      two texts have a bag each, and a third for what they share
-    dropout    share of the tokens that are left out while it learns; the others count for more
+    dropout    share of the tokens that are left out in training; the others count for more
     """
 
     learns: ClassVar = {
@@ -55,7 +55,7 @@ class BagOfWordsConfig(ModelConfig, kind="bag-of-words", aliases=("bow",)):
                 "warmup": 0.05,
                 "decay": 0.95,
             },
-            objective={"word_dropout": 0.0, "respelling": 0.2},  # a mark for what is hidden would be a word of its own
+            objective={"word_dropout": 0.0, "respelling": 0.2},  # a mask token would be a word of its own
             pairs={"pairs": True},
         )
     }
@@ -69,18 +69,18 @@ class BagOfWordsConfig(ModelConfig, kind="bag-of-words", aliases=("bow",)):
 
     @property
     def features(self) -> int:
-        """How many things a text may have or not."""
-        return self.vocab_size * (PARTS if self.pairs else 1)
+        """The number of binary features of a text."""
+        return self.vocab_size * (PARTS_OF_A_PAIR if self.pairs else 1)
 
     @property
     def width(self) -> int:
-        """Numbers that a token stands for: one for each class."""
+        """Weights of a token: one for each class."""
         assert isinstance(self.head, BagClassesConfig)
         return self.head.classes
 
     @property
     def depth(self) -> int:
-        """Nothing is between the tokens and the classes."""
+        """0: there is no layer between the tokens and the classes."""
         return 0
 
     @property
@@ -101,7 +101,7 @@ class BagOfWords(Model):
         self.config = config
         self.classes = nn.Sequential(nn.Linear(config.features, config.width))
         for p in self.classes.parameters():
-            nn.init.zeros_(p)  # there is one best answer, wherever learning begins
+            nn.init.zeros_(p)  # the loss is convex: the minimum does not depend on the start
 
     def __repr__(self) -> str:
         return f"BagOfWords({self.config.features:,} features, {self.config.width} classes)"
@@ -135,8 +135,8 @@ class BagOfWords(Model):
         return self.text_logits(PackedTexts.of(*rows))
 
     def text_logits(self, row: PackedTexts) -> Float[Tensor, "N C"]:
-        """The sum of what the tokens of each text say; added up in the order of their ids, so that texts with the same
-        tokens have the same logits to the last bit."""
+        """The summed weights of the tokens of each text; added up in the order of their ids, so that texts with the
+        same tokens have the same logits to the last bit."""
         texts, features = self._bags(row)
         last = self.classes[0]
         assert isinstance(last, nn.Linear)
@@ -147,7 +147,7 @@ class BagOfWords(Model):
         return torch.segment_reduce(said, "sum", lengths=counts, axis=0) + last.bias
 
     def _bags(self, row: PackedTexts) -> tuple[Tensor, Tensor]:
-        """What is in the bags, as numbers of texts and of features, both in rising order."""
+        """The contents of the bags as indices of texts and of features, both in rising order."""
         device = row.tokens.device
         lengths = torch.tensor(row.packed.lengths, device=device)
         texts = torch.repeat_interleave(torch.arange(len(lengths), device=device), lengths)

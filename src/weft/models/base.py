@@ -1,4 +1,4 @@
-"""What every model family has: a config that is picked by the family's name and builds the model."""
+"""The base classes of every model family: a config that is chosen by the family's name, and the model it builds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weft.models.sizing import Sizing
 
 
 class _Undrawn(TorchFunctionMode):
-    """Skips torch's initialisers: there is nothing to draw into, and a thousand layers would take seconds."""
+    """Skips torch's initialisers: their numbers are not used, and a thousand layers would take seconds."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(func, "__module__", None) == "torch.nn.init":
@@ -50,7 +50,7 @@ class LayerStack:
 
 
 def stack_of(place: str, layers: nn.ModuleList, name: str = "") -> LayerStack:
-    """A stack of the layers that stand at this place in the model."""
+    """A stack of the layers that have this name in the model."""
     return LayerStack(name, tuple(LayerSite(f"{place}.{n}", layer) for n, layer in enumerate(layers)))
 
 
@@ -66,7 +66,7 @@ def stack_of_stages(stages: nn.ModuleList, before: str = "") -> LayerStack:
 
 
 class Model(nn.Module):
-    """What a model says about itself to those who do not know its family. What a family does not say is refused.
+    """The interface of every model, whatever its family. A method that a family leaves out raises `UnsupportedError`.
 
     Called, it gives logits: of the head that it has. The states that the head reads come from `hidden`, which takes the
     same inputs (from `encode` and `states`, where one text is written from another). A model without a head, a trunk,
@@ -88,7 +88,7 @@ class Model(nn.Module):
         raise UnsupportedError(f"{type(self).__name__} has no example of a training step")
 
     def layers_in_order(self) -> list[LayerStack]:
-        """The layers as data passes them: one stack, or those of an encoder and a decoder."""
+        """The layers in the order in which they run: one stack, or those of an encoder and a decoder."""
         raise UnsupportedError(f"{type(self).__name__} does not say which layers it has")
 
     def parameter_groups(self) -> dict[Group, dict[str, nn.Parameter]]:
@@ -99,25 +99,25 @@ class Model(nn.Module):
             groups[roles[name].group_of(p)][name] = p
         return groups
 
-    reads_pairs: ClassVar[bool] = False  # two texts in one row, told apart by segments
+    reads_pairs: ClassVar[bool] = False  # two texts in one row, marked by segments
 
     def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
-        """The layers in order, with what each of them sees. Those whose states are asked for come last, those of a
-        stack that is read before come first; `part`: the "encoder" or "decoder" of a model that has both.
+        """The layers in order, with what each of them sees. The stack of the output states comes last, one that
+        runs before it comes first; `part`: the "encoder" or "decoder" of a model that has both.
 
-        Layers in one list `layers` say it themselves, and a family that has these need not say more."""
+        By default it asks each layer of the list `layers` what it sees."""
         no_part(self, part)
         layers = getattr(self, "layers", None)
         if not isinstance(layers, nn.ModuleList) or not len(layers):
             raise UnsupportedError(
-                f"the reach of a {type(self).__name__}", expected="a model whose layers stand in a list `layers`"
+                f"the reach of a {type(self).__name__}", expected="a model whose layers are in a list `layers`"
             )
         return [ReachStack([seeing(str(number), layer) for number, layer in enumerate(layers, 1)])]
 
     def attention_sites(self) -> list[AttentionSite]:
-        """Every attention of the model: where it stands, and what the rows and columns of its map stand for.
+        """Every attention of the model: where it is, and what the rows and columns of its map are.
 
-        Attentions of layers in one list `layers` look at the tokens of one text, unless a family says otherwise."""
+        By default, attentions of layers in one list `layers` attend to the tokens of one text."""
         found = sites_in(self, "layers") if isinstance(getattr(self, "layers", None), nn.ModuleList) else []
         if unknown := [name for name in attentions(self) if name not in {site.name for site in found}]:
             raise UnsupportedError(
@@ -135,18 +135,18 @@ class ModelConfig(Choice):
 
     learns: ClassVar[Mapping[Capability, Sizing]] = {}
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    learned_in_steps: ClassVar[bool] = True  # of gradients, as many as one likes; else all at once, by counting
+    learned_in_steps: ClassVar[bool] = True  # by gradients; else all at once, by counting
     learned_in_place: ClassVar[bool] = False  # by a loop of its own, without torch's gradients and optimizer
     needs_numbers: ClassVar[bool] = False  # which tokens it gets, and not only how many, decides what it computes
 
     @property
     def provides(self) -> frozenset[Capability]:
-        """What the model can do with the head that it has: it is an instance of each of these protocols."""
+        """The capabilities of the model with its head: it is an instance of each of these protocols."""
         raise UnsupportedError(f"model family {self.kind!r} does not say what it can do")
 
     @property
     def mostly(self) -> Capability:
-        """The capability that it is mostly for."""
+        """Its main capability: the first in `DOES` that it provides."""
         return next(capability for capability in DOES if capability in self.provides)
 
     def build(self) -> Model:
@@ -175,7 +175,7 @@ class ModelConfig(Choice):
         return {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> Model:
-        """The model with these tensors as its parameters, which it takes over: nothing is drawn or copied first."""
+        """The model with these tensors as its parameters, which it takes over: no number is drawn or copied."""
         model = self.skeleton()
         expected = dict(model.named_parameters())
         for name in [*expected, *weights]:
@@ -198,8 +198,8 @@ class ModelConfig(Choice):
 
 
 class LanguageConfig(ModelConfig):
-    """A family that goes on with a text: its model gives logits (B, T, V), and writes through `new_caches` and
-    `next_logits`."""
+    """A family of language models, which continue a text: its model gives logits (B, T, V), and writes through
+    `new_caches` and `next_logits`."""
 
     vocab_size: Size
 

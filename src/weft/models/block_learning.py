@@ -1,4 +1,4 @@
-"""Models that are learned block by block of text, each by a thread of its own."""
+"""Models that are learned block by block of text, each by one of several threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class BlockLosses:
-    """What blocks gave: the summed loss over all examples, their number, and how many words were read."""
+    """The result of blocks: the summed loss over all examples, their number, and how many words were read."""
 
     loss: float
     examples: int

@@ -1,4 +1,4 @@
-"""What a model can do, as small protocols: whoever needs one asks for it by name, and nobody asks for a family.
+"""Capabilities: what a model can do, as small protocols. Tasks ask for a capability, never for a family.
 
 if CausalLM in config.provides: ...                 # settings, before anything is built
 if isinstance(model, CausalLM): ...                 # a model has what its config promises
@@ -21,7 +21,7 @@ Ids = NDArray[np.integer[Any]]
 
 @runtime_checkable
 class CausalLM(Protocol):
-    """Goes on with a text: a memory of what was read, and the logits after its last token."""
+    """A causal language model, which continues a text: a cache of what was read, and the logits of the next token."""
 
     @property
     def context(self) -> int | None:
@@ -31,13 +31,13 @@ class CausalLM(Protocol):
     def new_caches(self, capacity: int | None = None) -> Sequence[Cache]: ...
 
     def next_logits(self, tokens: Tensor, *, keep: Tensor | None = None, caches: Any) -> Tensor:
-        """(B, V): read tokens (B, T), of which `keep` marks the real ones, and say what each row expects after them."""
+        """(B, V): the logits of each row's next token after tokens (B, T), of which `keep` marks the real ones."""
         ...
 
 
 @runtime_checkable
 class CarriesState(Protocol):
-    """Holds all that was read in states of fixed size, which training hands from one stretch of a text to the next."""
+    """Has a recurrent state of fixed size, which training carries from one segment of a text to the next."""
 
     def __call__(self, tokens: Tensor, *, caches: Sequence[Cache]) -> Tensor: ...
 
@@ -48,10 +48,10 @@ class CarriesState(Protocol):
 
 @runtime_checkable
 class LearnsByCounting(Protocol):
-    """Is counted from a text at once instead of learned in steps."""
+    """Is trained by counting a text instead of in steps."""
 
     def count(self, tokens: Ids, validation: Ids, told: Callable[[int], None]) -> dict[str, Any]:
-        """Count the tokens, choose what is free by some that were held out, and say what was found."""
+        """Count the tokens, choose the open numbers by the validation tokens, and return what was found."""
         ...
 
 
@@ -71,7 +71,7 @@ class EncodesText(Protocol):
 
 @runtime_checkable
 class ClassifiesText(Protocol):
-    """Says of whole texts what they are."""
+    """Classifies whole texts."""
 
     def text_logits(self, row: Any) -> Tensor:
         """(N, classes): a logit for each class of each text in a `PackedTexts`, or the one number of a regression."""
@@ -80,7 +80,7 @@ class ClassifiesText(Protocol):
 
 @runtime_checkable
 class FillsMasks(Protocol):
-    """Says which token was hidden, from states of a text that was read in both directions."""
+    """Predicts masked tokens from bidirectional states."""
 
     def masked_logits(self, hidden: Tensor) -> Tensor: ...
 
@@ -100,7 +100,7 @@ class Seq2SeqLM(Protocol):
 
 @runtime_checkable
 class FillsSpans(Seq2SeqLM, Protocol):
-    """Writes what stood in the gaps of a text, each marked by a sentinel (Raffel et al. 2020)."""
+    """Writes the missing spans of a text, each marked by a sentinel (Raffel et al. 2020)."""
 
 
 @runtime_checkable
@@ -114,7 +114,7 @@ class EncodesImages(Protocol):
 
 @runtime_checkable
 class ClassifiesImages(EncodesImages, Protocol):
-    """Says what an image shows."""
+    """Classifies images."""
 
     def class_logits(self, states: Tensor) -> Tensor: ...
 
@@ -125,7 +125,7 @@ class WordVectorTable(Protocol):
 
     @property
     def word_vectors(self) -> Tensor:
-        """(V, D): the vectors by which words are read."""
+        """(V, D): the input embeddings of the words."""
         ...
 
 
@@ -135,19 +135,19 @@ class TokenVectorTable(Protocol):
 
     @property
     def token_vectors(self) -> Tensor:
-        """(V, D): what is added up at the input."""
+        """(V, D): the embeddings at the input."""
         ...
 
 
 @runtime_checkable
 class TagsTokens(Protocol):
-    """Says of each token which label it has, from states of a text that was read in both directions."""
+    """Labels each token from bidirectional states."""
 
     def token_logits(self, hidden: Tensor) -> Tensor: ...
 
 
 Capability = type[Any]
-DOES: dict[Capability, str] = {  # a model has several: the first of these is what it is mostly for
+DOES: dict[Capability, str] = {  # in words; the first of these that a model has is its main one
     WordVectorTable: "has a vector for each word, and reads no text",
     Seq2SeqLM: "writes one text from another",
     FillsSpans: "writes what is missing in a text",

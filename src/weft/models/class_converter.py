@@ -1,4 +1,4 @@
-"""Classes as Hugging Face writes them down, the same for texts and for images: `id2label`, `problem_type`."""
+"""Classes in the format of Hugging Face, the same for texts and for images: `id2label`, `problem_type`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBLEM_OF = {ours: theirs for theirs, ours in PROBLEMS.items()}
 def read_classes(theirs: HuggingFaceConfig, *, twins: bool = False) -> dict[str, Any]:
     """How many classes there are, what they are called, and whether several hold at once: fields of `Classes`.
 
-    `twins`: classes of one name are told apart by their numbers, as models of ImageNet need it; else they are refused.
+    `twins`: classes of the same name get their number added, as models of ImageNet need it; else they are refused.
     """
     names = theirs.table("id2label")
     classes = theirs.size("num_labels", len(names) or 2)
@@ -40,7 +40,7 @@ def read_classes(theirs: HuggingFaceConfig, *, twins: bool = False) -> dict[str,
 
 
 def class_settings(head: Classes) -> dict[str, Any]:
-    """The same in their words."""
+    """Their settings for our classes."""
     labels = head.labels or [f"LABEL_{i}" for i in range(head.classes)]
     return {
         "id2label": {str(i): label for i, label in enumerate(labels)},
@@ -52,7 +52,7 @@ def class_settings(head: Classes) -> dict[str, Any]:
 
 
 def against_classes(head: Classes) -> Iterator[str]:
-    """What cannot be said about classes."""
+    """Why their settings cannot represent these classes."""
     if head.multilabel and not head.classes:
         yield "head.multilabel is off there, where there are no classes"
 

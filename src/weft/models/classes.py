@@ -1,4 +1,4 @@
-"""Classes as a model has them: how many, what they are called, one or several at a time."""
+"""The classes of a model: how many, their names, and whether several hold at once (multilabel)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from weft.errors import ConfigError
 
 
 class Classes(Config):
-    """A score for each class; one class is a number (regression). `labels` are their names, if they have any.
+    """A score for each class; one class is a regression. `labels` are their names, if they have any.
 
-    `several`: any number of the labels may hold at once, and each score is about its own yes or no.
+    `multilabel`: any number of the labels may hold at once; each score is that of a separate yes or no.
     """
 
     classes: Count = 2

@@ -1,7 +1,7 @@
-"""How other programs write models down: their settings ⇄ our config, their tensors ⇄ ours.
+"""Converters of other programs' checkpoints: their settings ⇄ our config, their tensors ⇄ ours.
 
 A converter is one small class beside its family (`gpt/converters.py`); being defined puts it into `Converter.registry`
-under the name that Hugging Face calls `model_type`. What a converter cannot say exactly, it refuses.
+under the name that Hugging Face calls `model_type`. A model that a converter cannot represent exactly is refused.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from weft.models.field_table import FieldTable
 from weft.models.hugging_face_config import HuggingFaceConfig, short
 from weft.weights import WeightTable
 
-OTHER = "it is of another family"
+OTHER_FAMILY = "it is of another family"
 CAUSAL = "AutoModelForCausalLM"  # opens models that write
 TEXT_TO_TEXT = "AutoModelForSeq2SeqLM"  # opens models that read one text and write another
 
 
 class Converter:
-    """One foreign way to write a model down.
+    """One format of another program.
 
     name          what their config.json calls it (`model_type`)
     architecture  their class, which reads it (the usual one, if a head decides: `architecture_of`)
-    prefix        what stands before the tensors of the model without its head
+    prefix        the prefix of tensor names of the model without its head
 
     A subclass has a `family` (the class of our config), its settings as one table (`fields`), its tensors as another.
     """
@@ -36,7 +36,7 @@ class Converter:
     family: ClassVar[type[ModelConfig]]
     fields: ClassVar[FieldTable] = FieldTable()
     registry: ClassVar[dict[str, Converter]] = {}
-    nameless: ClassVar[list[Converter]] = []  # of files that have no `model_type`, and say in another way what they are
+    nameless: ClassVar[list[Converter]] = []  # of files that have no `model_type`
 
     def __init_subclass__(cls, name: str = "", architecture: str = "", prefix: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -56,7 +56,8 @@ class Converter:
         return self.fields.read(theirs, self.family)
 
     def fitted(self, config: ModelConfig, names: Callable[[], Iterable[str]]) -> ModelConfig:
-        """The config, where only the names of the tensors tell which heads there are; they cost a look at the file."""
+        """The config, where only the names of the tensors show which heads there are; calling `names` opens the
+        file."""
         return config
 
     def architecture_of(self, config: ModelConfig) -> str:
@@ -68,23 +69,23 @@ class Converter:
         return CAUSAL
 
     def reasons(self, config: ModelConfig) -> list[str]:
-        """Why this converter cannot say what the config says, by the fields that are in the way."""
-        return self.fields.reasons(config) if isinstance(config, self.family) else [OTHER]
+        """Why this converter cannot represent the config: one sentence for each field."""
+        return self.fields.reasons(config) if isinstance(config, self.family) else [OTHER_FAMILY]
 
     def why_not(self, config: ModelConfig) -> str:
-        """All reasons; empty if it can say the model."""
+        """All reasons in one sentence; empty if it can represent the model."""
         return "; ".join(self.reasons(config))
 
     def advice(self, config: ModelConfig) -> str:
-        """What to do about a model of its family that it cannot say."""
+        """What to do about a model of its family that it cannot represent."""
         return ""
 
     def settings(self, config: ModelConfig) -> dict[str, Any]:
-        """Their settings for a config that the converter can say."""
+        """Their settings for a config that the converter can represent."""
         return self.fields.write(config)
 
     def losses(self, config: ModelConfig) -> list[str]:
-        """What is left out although the model can be said here: it changes training alone, no result."""
+        """Settings that are not written because they change training only, not the model's outputs."""
         return self.fields.losses(config)
 
     def table(self, config: ModelConfig, *, prefix: str) -> WeightTable:
@@ -92,9 +93,9 @@ class Converter:
         return WeightTable()
 
     def write_config(self, config: ModelConfig) -> dict[str, Any]:
-        """Their config.json; `UnsupportedError` with the reason if the converter has no word for something."""
+        """Their config.json; `UnsupportedError` with the reason if the converter cannot represent it."""
         if reason := self.why_not(config):
-            raise UnsupportedError(f"the converter {self.name!r} cannot say this model: {reason}")
+            raise UnsupportedError(f"the converter {self.name!r} cannot write this model: {reason}")
         about = {"architectures": [self.architecture_of(config)], "model_type": self.name, "dtype": "float32"}
         return about | self.settings(config)
 
@@ -107,10 +108,10 @@ class Converter:
 def converter_of(theirs: HuggingFaceConfig) -> Converter:
     """The converter that their `model_type` names, or that knows the `architecture` of timm's.
 
-    What asks for code of its own, or is packed, is refused.
+    A model that needs code of its own, or is quantized, is refused.
     """
-    theirs.must_be("auto_map", None, {}, why="it asks for code of its own to be run, and Weft runs no such code")
-    theirs.must_be("quantization_config", None, {}, why="its weights are packed into few bits, which is not read")
+    theirs.must_be("auto_map", None, {}, why="the model needs code of its own, and Weft runs no such code")
+    theirs.must_be("quantization_config", None, {}, why="quantized weights cannot be read")
     name = theirs.values.get("model_type")
     if name is None and "architecture" in theirs.values:
         return _by_architecture(theirs)
@@ -120,13 +121,13 @@ def converter_of(theirs: HuggingFaceConfig) -> Converter:
             expected=f"one of {', '.join(Converter.registry)}",
             advice=hint
             if "did you" in (hint := did_you_mean(str(name)[:60], Converter.registry))
-            else "a family from elsewhere comes with --plugin FILE.py",
+            else "a family of your own is loaded by --plugin FILE.py",
         )
     return Converter.registry[name]
 
 
 def is_foreign(values: object) -> bool:
-    """Whether the contents of a config.json are settings from elsewhere, and not those of a run."""
+    """Whether a config.json is of another program, and not of a run of Weft."""
     return isinstance(values, dict) and "format" not in values and ("model_type" in values or "architecture" in values)
 
 
@@ -143,17 +144,17 @@ def _by_architecture(theirs: HuggingFaceConfig) -> Converter:
 
 
 def converter_for(config: ModelConfig) -> Converter:
-    """The first converter that can say this model; if none can, the error says why for each."""
+    """The first converter that can represent this model; if none can, the error says why for each."""
     reasons = {name: converter.reasons(config) for name, converter in Converter.registry.items()}
     for name, found in reasons.items():
         if not found:
             return Converter.registry[name]
-    near = {name: found for name, found in reasons.items() if found != [OTHER]}
+    near = {name: found for name, found in reasons.items() if found != [OTHER_FAMILY]}
     told = {name: found[0] + (f" (and {len(found) - 1} more)" if found[1:] else "") for name, found in near.items()}
     if len(near) == 1:
         told = {name: "; ".join(found) for name, found in near.items()}
     raise UnsupportedError(
-        "no converter of Hugging Face can say this model",
+        "no converter of Hugging Face can write this model",
         expected="; ".join(f"{name}: {reason}" for name, reason in told.items())
         or f"a family that it has a class for, not {config.kind}: {', '.join(Converter.registry)}",
         advice=next((advice for name in near if (advice := Converter.registry[name].advice(config))), ""),

@@ -1,5 +1,5 @@
-"""What models that go on with a text share: logits at every position or after the last, and a Transformer that looks
-back. A relative of GPT says which layers it has (`layer`) and how its weights begin."""
+"""Base classes of causal language models: logits at every position or after the last, and a decoder-only Transformer.
+A relative of GPT defines its layers (`layer`) and how its weights are initialised."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from weft.models.example_step import example_cross_entropy
 
 
 def last_real(keep: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-    """The place of the last real token in each row."""
+    """The position of the last real token in each row."""
     return keep.shape[1] - 1 - keep.flip(1).int().argmax(1)
 
 
@@ -51,7 +51,7 @@ class CausalDecoder(Model):
         """The states from which the head reads the next token."""
 
     def logits(self, hidden: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
-        """What the head reads from any states."""
+        """Logits of the head for any states."""
         assert self.head is not None
         found: Tensor = self.head(hidden)
         return found
@@ -63,7 +63,7 @@ class CausalDecoder(Model):
         keep: Bool[Tensor, "B T"] | None = None,
         caches: Sequence[Cache] | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """Logits over the next token. `keep` marks padding in these tokens, `caches` holds what earlier ones left."""
+        """Logits over the next token. `keep` marks padding in these tokens, `caches` hold earlier tokens."""
         return self.logits(self.hidden(tokens, keep=keep, caches=caches))
 
     def next_logits(
@@ -82,7 +82,7 @@ class CausalDecoder(Model):
         return example_cross_entropy(self(*self.example_inputs(batch, length, make)), make)
 
     def text_states(self, texts: Sequence[Ids]) -> list[Tensor]:
-        """(its length, D) for each text; they are read side by side."""
+        """(its length, D) for each text; they are read as a padded batch."""
         longest, device = max(map(len, texts)), next(self.parameters()).device
         tokens = torch.zeros(len(texts), longest, dtype=torch.long)
         keep = torch.zeros(len(texts), longest, dtype=torch.bool)
@@ -94,7 +94,7 @@ class CausalDecoder(Model):
 
 
 class DecoderTransformer(CausalDecoder):
-    """Token vectors, layers that look back, a last norm and a head; `config` has the fields of a `GPTConfig`, or as
+    """Token vectors, causal layers, a last norm and a head; `config` has the fields of a `GPTConfig`, or as
     many of them as the family has: without `embedding_norm` token vectors are not normed, without `tied` the head is a
     map of its own."""
 
@@ -140,7 +140,7 @@ class DecoderTransformer(CausalDecoder):
         keep: Bool[Tensor, "B T"] | None = None,
         caches: Sequence[Cache] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """What the last norm gives: the state from which the head reads the next token."""
+        """The output of the last norm, from which the head predicts the next token."""
         if tokens.dim() != 2:
             raise ShapeError(f"tokens have shape {tuple(tokens.shape)}", expected="(B, T)")
         first = caches[0] if caches else None

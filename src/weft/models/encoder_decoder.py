@@ -1,4 +1,4 @@
-"""What the Transformer and T5 share: a stack that reads, a stack that writes and looks at what was read."""
+"""What the Transformer and T5 share: an encoder, and a decoder with cross-attention to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAIR_SIZING = Sizing(
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What was read: (B, S, D) for all layers of the writer, or one for each; `keep` marks padding in it."""
+    """The encoder's output: (B, S, D) for all layers of the decoder, or one for each; `keep` marks padding in it."""
 
     states: Tensor | list[Tensor]
     keep: Tensor | None = None
@@ -51,7 +51,7 @@ class Stack(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def finished(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """What others see of a layer's output."""
+        """A layer's output after the norm and dropout of the stack."""
         return self.dropout(self.norm(x))
 
 
@@ -62,7 +62,7 @@ class EncoderDecoder(PairModel[Memory]):
                    source has a vocabulary of its own
     embedding      what happens to token vectors before positions are added (a scale, a norm)
     head           states → logits; `head_scale` shrinks the states first
-    memory_from    what the writer's layers look at: the reader's "last" states, those of the "same" layer, or the
+    memory_from    what the decoder's layers attend to: the encoder's "last" states, those of the "same" layer, or the
                    last ones in one table together with what is already written ("joint")
     """
 
@@ -98,7 +98,7 @@ class EncoderDecoder(PairModel[Memory]):
         return chosen_part(part, ReachStack(encoder), ReachStack(decoder))
 
     def attention_sites(self) -> list[AttentionSite]:
-        """Those that look at the source ask for the token that is written next."""
+        """In cross-attention, the rows are the tokens that are written next."""
         found = sites_in(self, "encoder.layers", ENCODER, "source")
         for own in sites_in(self, "decoder.layers", DECODER, "written"):
             if own.name.endswith(".cross_attention"):
@@ -126,7 +126,7 @@ class EncoderDecoder(PairModel[Memory]):
     # -- writing ------------------------------------------------------------------------------
 
     def new_caches(self, capacity: int | None = None) -> list[Cache]:
-        """Empty caches, one for each layer that writes, for the caller to keep."""
+        """Empty caches, one for each layer of the decoder, for the caller to keep."""
         return self.decoder.layers.new_caches(capacity)
 
     def states(

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from weft.blocks import PackedSequences, length_buckets
 from weft.errors import DataError
 
-BUNCH = 1024  # tokens in a row: enough for products to run at full speed, and few enough to stay in the cache
+TOKENS_PER_BUCKET = 1024  # enough for matrix products at full speed, few enough to stay in the processor's cache
 Tokens = Sequence[int] | NDArray[np.integer] | Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class PackedTexts:
-    """Texts one after the other, as a model reads them; `segments` None: each is one text, no pair."""
+    """Packed texts, one after the other in one row; `segments` None: each is one text, no pair."""
 
     tokens: Tensor
     segments: Tensor | None
@@ -33,7 +33,7 @@ class PackedTexts:
 
     @classmethod
     def of(cls, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None) -> PackedTexts:
-        """The row that these texts make."""
+        """These texts packed into one row."""
         packed = PackedSequences.of(texts)
         return cls(packed.joined(texts), None if segments is None else packed.joined(segments), packed)
 
@@ -53,9 +53,9 @@ class PackedTexts:
 
 @dataclass(frozen=True, eq=False)
 class LengthBucket:
-    """What the encoder gave for some of the texts.
+    """The encoder's states of one bucket of texts.
 
-    numbers   which texts, in the order of the row
+    numbers   the indices of the texts, in the order of the row
     hidden    (1, total, D)
     """
 
@@ -76,9 +76,13 @@ class LengthBucket:
 
 
 def encode_buckets(
-    model: nn.Module, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None, *, tokens: int = BUNCH
+    model: nn.Module,
+    texts: Sequence[Tokens],
+    segments: Sequence[Tokens] | None = None,
+    *,
+    tokens: int = TOKENS_PER_BUCKET,
 ) -> Iterator[LengthBucket]:
-    """The texts in buckets of about so many tokens, shortest first, for results that are read as they come."""
+    """Encode the texts in buckets of about `tokens` tokens, shortest first, and yield each as it is done."""
     if segments is not None and [len(s) for s in segments] != [len(t) for t in texts]:
         raise DataError("segments of other lengths than the texts", expected="one for each token")
     device = next(model.parameters()).device
@@ -89,7 +93,11 @@ def encode_buckets(
 
 
 def encode(
-    model: nn.Module, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None, *, tokens: int = BUNCH
+    model: nn.Module,
+    texts: Sequence[Tokens],
+    segments: Sequence[Tokens] | None = None,
+    *,
+    tokens: int = TOKENS_PER_BUCKET,
 ) -> list[Tensor]:
     """The states of every text, (its length, D), in the order given."""
     found = [
@@ -101,7 +109,11 @@ def encode(
 
 
 def encode_first(
-    model: nn.Module, texts: Sequence[Tokens], segments: Sequence[Tokens] | None = None, *, tokens: int = BUNCH
+    model: nn.Module,
+    texts: Sequence[Tokens],
+    segments: Sequence[Tokens] | None = None,
+    *,
+    tokens: int = TOKENS_PER_BUCKET,
 ) -> Tensor:
     """(N, D): the state of each text's first token, in the order given.
 

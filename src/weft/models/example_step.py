@@ -1,4 +1,4 @@
-"""What the training steps on example inputs share: texts in a row, and the loss that logits are compared by."""
+"""What the training steps on example inputs share: packed texts and the loss."""
 
 from __future__ import annotations
 

@@ -4,14 +4,14 @@
         Field("n_embd", "width"),
         Field("activation_function", "feed_forward.activation", words={"gelu_new": "gelu-tanh"}, default="gelu_new"),
         Fixed("position.kind", "learned"),
-        Only("add_cross_attention", False, why="there is nothing else to read for a GPT"),
+        Only("add_cross_attention", False, why="a GPT has no encoder to attend to"),
         TrainingOnly("feed_forward.dropout"),
     )
     config = TABLE.read(their_settings, GPTConfig);   their_settings = TABLE.write(config)
 
 A field of ours is named by its path: "width", "attention.heads", "position.kind". Total: a field that no row claims and
 that is not what reading gives refuses the model, by its name; so does one whose row has no word for its value.
-Reversible: writing is the same table backwards, apart from what a row says aloud is lost (`losses`).
+Reversible: writing is the same table backwards, apart from what a row lists as lost (`losses`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar
 
 from weft.config import Choice, Config
 from weft.errors import UnsupportedError
-from weft.models.hugging_face_config import FIRST, HuggingFaceConfig
+from weft.models.hugging_face_config import FIRST_ALLOWED, HuggingFaceConfig
 
 ConfigT = TypeVar("ConfigT", bound=Config)
 REQUIRED: Any = object()
@@ -119,7 +119,7 @@ class Field(FieldRow):
 class Fixed(FieldRow):
     """A field of ours that can be said in one way only: as the first of `values`, or as another that means the same.
 
-    A value may be computed from the config. `unless`: nothing in the config reads the field, so it is told as a loss.
+    A value may be computed from the config. `unless`: nothing in the config reads the field, so it is listed as a loss.
     """
 
     def __init__(self, ours: str, *values: Any, why: str = "", unless: Callable[[Any], bool] | None = None) -> None:
@@ -157,7 +157,12 @@ class Only(FieldRow):
     """
 
     def __init__(
-        self, theirs: str, *allowed: Any, why: str, absent: Any = FIRST, written: bool | Callable[[Any], Any] = False
+        self,
+        theirs: str,
+        *allowed: Any,
+        why: str,
+        absent: Any = FIRST_ALLOWED,
+        written: bool | Callable[[Any], Any] = False,
     ) -> None:
         self.theirs: str = theirs
         self.allowed, self.why, self.absent, self.written = allowed, why, absent, written
@@ -215,7 +220,7 @@ class TrainingOnly(FieldRow):
 
 @dataclass(frozen=True)
 class StartOnly(FieldRow):
-    """A field of ours that says how weights begin, and nothing of a model that has its weights."""
+    """A field of ours that only sets how weights are initialised."""
 
     ours: str
     value: Any
@@ -226,7 +231,7 @@ class StartOnly(FieldRow):
 
 @dataclass(frozen=True)
 class ByTensors(FieldRow):
-    """A field of ours that the tensors say: by which there are, or by the order of their numbers."""
+    """A field of ours that follows from the tensors: from which there are, or from the order of their numbers."""
 
     ours: str
     value: Any
@@ -237,7 +242,7 @@ class ByTensors(FieldRow):
 
 
 class Unread(FieldRow):
-    """Settings of theirs that change nothing that we compute. `written`: what they are told nevertheless."""
+    """Settings of theirs that change nothing that we compute. `written`: the values that are written nevertheless."""
 
     def __init__(self, *theirs: str, written: Any = MISSING) -> None:
         self.theirs, self.written = theirs, written
@@ -259,7 +264,7 @@ class Relation(FieldRow):
 
 
 class FieldTable:
-    """The rows of one converter, in the order in which settings are written and reasons are told."""
+    """The rows of one converter, in the order in which settings are written and reasons are listed."""
 
     def __init__(self, *rows: FieldRow) -> None:
         self.rows = rows
@@ -300,7 +305,7 @@ class FieldTable:
         return [loss for row in self.rows for loss in row.losses(config)]
 
     def _wrong_kinds(self, config: Config) -> list[str]:
-        """Parts of another kind than the table can say: what fields they have is beside the point."""
+        """Parts whose kind the table has no word for; their fields are not checked any further."""
         kinds = [row for row in self.rows if isinstance(row, Fixed) and row.ours.endswith(".kind")]
         return [row.ours.removesuffix(".kind") for row in kinds if not row.holds(config)]
 
@@ -341,12 +346,12 @@ def default_of(cls: type[Any], name: str) -> Any:
 
 
 def same(value: object, other: object) -> bool:
-    """Equal, and not as 1 equals true."""
+    """Equal and of the same type, unlike 1 and true."""
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
 def shown(value: object) -> str:
-    """A value of ours in a sentence."""
+    """A value of ours as it is shown in messages."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else str(value)

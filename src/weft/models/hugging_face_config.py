@@ -1,4 +1,4 @@
-"""The settings of a stranger's config.json, each one checked when it is asked for."""
+"""The settings of a downloaded config.json, each one checked when it is read."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from weft.errors import DataError, UnsupportedError
 
 T = TypeVar("T")
-FIRST = object()  # what nobody can give
+FIRST_ALLOWED = object()  # marks that no default was given
 
 
 class HuggingFaceConfig:
-    """The settings of a stranger's config.json: plain values, each one checked when it is asked for."""
+    """The settings of a downloaded config.json: plain values, each one checked when it is read."""
 
     def __init__(self, values: Mapping[str, Any], where: str = "config.json") -> None:
         self.values, self.where = values, where
@@ -66,7 +66,7 @@ class HuggingFaceConfig:
         return value
 
     def word(self, key: str, options: Mapping[str, T], default: str | None = None) -> T:
-        """What the options say for the word that stands there."""
+        """The option named by a word."""
         value = self._value(key, default)
         if not isinstance(value, str):
             raise DataError(f"{self.where}: {key} = {short(value)}", expected="text")
@@ -82,16 +82,17 @@ class HuggingFaceConfig:
         return value or {}
 
     def architecture(self, options: Mapping[str, T], absent: T) -> T:
-        """What the options say for the first class that the file names; `absent` where it names none."""
+        """The option for the first class that the file names; `absent` where it names none."""
         given = self.values.get("architectures")
         names = given if isinstance(given, list) else [given]
         if given is None or not names:
             return absent
         return HuggingFaceConfig({"architectures": names[0]}, self.where).word("architectures", options)
 
-    def must_be(self, key: str, *allowed: object, why: str, absent: object = FIRST) -> None:
-        """Refuse a setting that we could not honour; where nothing is said it is the first of the allowed."""
-        value = self.values.get(key, allowed[0] if absent is FIRST else absent)
+    def must_be(self, key: str, *allowed: object, why: str, absent: object = FIRST_ALLOWED) -> None:
+        """Refuse a value that is not allowed; a setting that is missing is `absent`, or else the first allowed
+        value."""
+        value = self.values.get(key, allowed[0] if absent is FIRST_ALLOWED else absent)
         if not any(value == option and type(value) is type(option) for option in allowed):
             raise UnsupportedError(f"{self.where}: {key} = {short(value)}: {why}")
 
@@ -104,6 +105,6 @@ class HuggingFaceConfig:
 
 
 def short(value: object) -> str:
-    """A stranger's value on one line of bearable length."""
+    """A value from a file, shortened for a message."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}…"

@@ -1,4 +1,4 @@
-"""What every family that looks at images shares: pixels in, a state for each place out, classes read from these.
+"""What every family for images shares: pixels in, a state for each place out, and class logits from these.
 
 Letters: B batch, C channels, Y and X rows and columns of pixels, P places (patches), D width.
 """
@@ -26,7 +26,7 @@ States = Float[Tensor, "B P D"]
 
 
 STAGE_WIDTHS = (16, 24, 32, 48, 64, 96)  # of the first stage, in models of several, from the smallest
-RATES = {  # how fast a fresh model learns
+LEARNING_RATES = {  # of a model trained from scratch
     "optimizer.learning_rate": 0.02,
     "optimizer.embedding_rate": 0.01,
     "optimizer.head_rate": 0.01,
@@ -42,15 +42,15 @@ def image_sizing(fields: Callable[[Budget, int], dict[str, Any]], *, default: bo
     def sizes(budget: Budget) -> list[SizePreset]:
         return [SizePreset(fields(budget, number)) for number in range(len(STAGE_WIDTHS))]
 
-    return {ClassifiesImages: Sizing(sizes, head={"head": {"classes": 2}}, training=RATES, default=default)}
+    return {ClassifiesImages: Sizing(sizes, head={"head": {"classes": 2}}, training=LEARNING_RATES, default=default)}
 
 
 class ImageHead(Classes):
-    """What is read from one vector for each image: a score for each class; `classes` = 0 is the trunk alone, whose
-    answer is the state of each place.
+    """The head on one vector for each image: a score for each class; `classes` = 0 is the trunk alone, which gives
+    the state of each place.
 
     `hidden`: the width of a layer with tanh before the scores, as ViT has it while it is pre-trained; 0: none. Without
-    classes it is the whole head: one vector for the image, where others read from.
+    classes it is the whole head, and gives one vector for each image.
     """
 
     classes: Count = 0
@@ -106,7 +106,7 @@ class ImageModel(Model):
 
     def hidden(self, pixels: Pixels) -> States:
         """The state of each place, from which the head reads."""
-        raise UnsupportedError(f"{type(self).__name__} does not say how it reads pixels")
+        raise UnsupportedError(f"{type(self).__name__} does not define hidden()")
 
     def check_pixels(self, pixels: Pixels) -> None:
         """Refuse what is no batch of images with the model's channels."""
@@ -115,12 +115,12 @@ class ImageModel(Model):
             raise ShapeError(f"pixels have shape {tuple(pixels.shape)}", expected=expected)
 
     def place_grids(self, rows: int, columns: int) -> list[Grid]:
-        """On which rows and columns of places its layers stand for an image of so many pixels, stage by stage."""
-        raise UnsupportedError(f"{type(self).__name__} does not say where its places are")
+        """The grid of places of each stage, for an image of so many pixels."""
+        raise UnsupportedError(f"{type(self).__name__} does not define place_grids()")
 
     def pixels_read(self, rows: int, columns: int) -> tuple[int, int]:
-        """How many rows and columns of such an image its first places cover; a rest beyond them is not read."""
-        raise UnsupportedError(f"{type(self).__name__} does not say which pixels it reads")
+        """How many rows and columns of such an image its first places cover; pixels beyond them are not read."""
+        raise UnsupportedError(f"{type(self).__name__} does not define pixels_read()")
 
     def pooled(self, states: States) -> Float[Tensor, "B D"]:
         """One vector for each image."""

@@ -1,4 +1,4 @@
-"""What every model that writes one text from another is to those who train it, search with it and look inside.
+"""The interface of sequence-to-sequence models: for training, for beam search, and for looking inside.
 
 memory = model.encode(source)                       # once
 logits = model.logits(model.states(target, memory)) # for all positions at once, or with caches step by step
@@ -23,7 +23,7 @@ from weft.models.base import LayerStack, Maker, Model, ModelConfig, stack_of
 from weft.models.capabilities import Capability, Seq2SeqLM
 from weft.models.example_step import example_cross_entropy
 
-SMOOTHING = 0.1  # of the targets in an example of training, as translations are learned
+LABEL_SMOOTHING = 0.1  # in an example step, as in training of translators
 
 
 class PairModelConfig(ModelConfig):
@@ -44,7 +44,7 @@ def pair_rates(matrices: float, embeddings: float, head: float) -> dict[str, Any
 
 
 class Remembered(Protocol):
-    """What was read of some sources; what it holds, its model alone knows."""
+    """The encoded sources; only the model that made them knows what they hold."""
 
     def select(self, rows: Int[Tensor, "R"]) -> Self:
         """These sources, in this order."""
@@ -80,12 +80,12 @@ class PairModel(Model, Generic[MemoryT]):
         return source, make((batch, length), config.vocab_size)
 
     def example_loss(self, batch: int, length: int, make: Maker) -> Tensor:
-        return example_cross_entropy(self(*self.example_inputs(batch, length, make)), make, SMOOTHING)
+        return example_cross_entropy(self(*self.example_inputs(batch, length, make)), make, LABEL_SMOOTHING)
 
     @property
     def looks(self) -> str | None:
-        """The names (with *) of the attentions that look at the source while a text is written, the first layer's
-        first; None: nothing does."""
+        """The name pattern of the attentions that attend to the source while a text is written, the first layer's
+        first; None: there are none."""
         return None
 
     @abstractmethod
@@ -94,7 +94,7 @@ class PairModel(Model, Generic[MemoryT]):
 
     @abstractmethod
     def new_caches(self, capacity: int | None = None) -> list[Cache]:
-        """Empty caches, one for each layer that writes, for the caller to keep."""
+        """Empty caches, one for each layer of the decoder, for the caller to keep."""
 
     @abstractmethod
     def states(
@@ -117,13 +117,13 @@ class PairModel(Model, Generic[MemoryT]):
 
 
 def select_rows(caches: Sequence[Cache], rows: Int[Tensor, "R"]) -> None:
-    """These rows of what is written go on; the memory that several of them share stays as it is."""
+    """Keep these rows of what is written; the memory that several of them share stays as it is."""
     for cache in caches:
         (cache.own if isinstance(cache, DecoderCache) else cache).select(rows)
 
 
 def select_sources(caches: Sequence[Cache], sources: Int[Tensor, "M"]) -> None:
-    """Of the memory, only these sources are still read; rows of what is written are chosen by `select_rows`."""
+    """Keep these sources of the memory; rows of what is written are chosen by `select_rows`."""
     for cache in caches:
         if isinstance(cache, DecoderCache):
             cache.memory.select(sources)
@@ -138,7 +138,7 @@ def check_tokens(name: str, tokens: Tensor) -> None:
 def padded(
     texts: Sequence[Sequence[int] | NDArray[np.integer]], filler: int = 0
 ) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"] | None]:
-    """Texts as rows, the shorter ones filled up behind; and which tokens are real, or None if all are."""
+    """Texts as rows, padded at the end; and which tokens are real, or None if all are."""
     lengths = torch.tensor([len(text) for text in texts])
     longest = int(lengths.max())
     rows = torch.full((len(texts), longest), filler, dtype=torch.long)

@@ -1,8 +1,8 @@
-"""Named sizes of all families, and which families can be trained for what: the registry is asked.
+"""Named sizes of all families, and which families can be trained for which capability, from the registry.
 
 preset("gpt2")              # family and fields of a named size
 families_for(CausalLM)      # the families that can be trained for it
-default_for(CausalLM)       # the one that is taken when none is named
+default_for(CausalLM)       # the default when no model is named
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def families_for(*capabilities: Capability) -> list[str]:
 
 
 def named(*capabilities: Capability) -> str:
-    """The same in words: "convnext, davit, resnet or vit"."""
+    """These families in words: "convnext, davit, resnet or vit"."""
     *others, last = families_for(*capabilities)
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def default_for(capability: Capability) -> str:
-    """The family that says it is the model for this capability when none is named."""
+    """The family that is the default for this capability."""
     found = [kind for kind in families_for(capability) if sizing_of(kind, capability).default]
     if len(found) != 1:
         given = f"{len(found)} families are the default for {capability.__name__}: {', '.join(found)}"
@@ -63,13 +63,13 @@ def learns(kind: object, capability: Capability) -> bool:
 
 
 def sizing_of(kind: str, capability: Capability) -> Sizing:
-    """How a family is planned for when it is trained for this capability."""
+    """The sizes and training settings of a family for this capability."""
     cls: Any = ModelConfig.registry.find(kind)
     found: Sizing = cls.learns[capability]
     return found
 
 
 def tiny_model() -> ModelConfig:
-    """The settings of a model with next to no work: a step of it shows what a machine takes besides the work."""
+    """The settings of a very small model: the time of its step is nearly all overhead."""
     fields = {"vocab_size": 32, "width": 32, "depth": 2, "max_length": 16}
     return ModelConfig.from_config({"kind": default_for(CausalLM), **fields})

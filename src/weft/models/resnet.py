@@ -1,10 +1,10 @@
 """ResNet: convolutions in branches around a stream that is never interrupted.
 
-He et al. 2016, "Identity Mappings in Deep Residual Networks": norm and ReLU stand before each convolution, so what a
+He et al. 2016, "Identity Mappings in Deep Residual Networks": norm and ReLU come before each convolution, so what a
 layer adds reaches the end unchanged. The norm is group norm (Wu & He 2018, "Group Normalization") where the paper has
-batch norm: it takes its statistics from one image alone. So what is said of an image does not depend on its company,
-training and use compute the same, a batch may be cut into any parts, and there is no running average beside the
-parameters that a resumed training would have to bring back.
+batch norm: it takes its statistics from one image alone. So the answer for an image does not depend on the other images
+of its batch, training and inference compute the same, a batch may be cut into any parts, and there is no running
+average beside the parameters that a checkpoint would have to hold.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.models.sites import ReachStack, no_part, seeing
 from weft.models.sizing import Budget
 
 Map = Float[Tensor, "B D Y X"]
-STAGES = 12  # each halves the image, so more would want rows by the thousand
+MAX_STAGES = 12  # each halves the image, so more stages would need images of thousands of rows
 
 
 def resnet(*depths: int) -> dict[str, object]:
@@ -47,12 +47,12 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 
 
-LARGE = 64  # rows of an image that is made smaller at once
+MIN_ROWS_FOR_LARGE_STEM = 64  # of an image; smaller ones keep their size in the stem
 
 
 def _size(budget: Budget, number: int) -> dict[str, Any]:
     width = 16 * max(1, STAGE_WIDTHS[number] // 16)
-    stem = "large" if budget.image >= LARGE else "small"
+    stem = "large" if budget.image >= MIN_ROWS_FOR_LARGE_STEM else "small"
     stages = max(1, min(4, budget.halvings(7) + (-1 if stem == "large" else 1)))
     return {"stem": stem, "widths": tuple(width * 2**n for n in range(stages)), "depths": (1 + number // 3,) * stages}
 
@@ -79,9 +79,9 @@ class ResNetConfig(ImageConfig, kind="resnet"):
 
     def check(self) -> None:
         super().check()
-        if len(self.widths) != len(self.depths) or not 1 <= len(self.widths) <= STAGES:
+        if len(self.widths) != len(self.depths) or not 1 <= len(self.widths) <= MAX_STAGES:
             given = f"{len(self.widths)} widths and {len(self.depths)} depths"
-            raise ConfigError(given, expected=f"one of each for every stage, and from 1 to {STAGES} stages")
+            raise ConfigError(given, expected=f"one of each for every stage, and from 1 to {MAX_STAGES} stages")
         for width in self.widths:
             if width % self.groups:
                 raise ConfigError(f"a width of {width} in {self.groups} groups", expected="a multiple of the groups")
@@ -101,7 +101,7 @@ class ResNetConfig(ImageConfig, kind="resnet"):
 
 
 class ResNetLayer(nn.Module):
-    """x + second(ReLU(norm(first(ReLU(norm(x)))))); where the size changes, a 1 × 1 map brings x along."""
+    """x + second(ReLU(norm(first(ReLU(norm(x)))))); where the size changes, a 1 × 1 convolution maps x."""
 
     roles = by_name(first=CONVOLUTIONS, second=CONVOLUTIONS, shortcut=CONVOLUTIONS)
 
@@ -209,10 +209,12 @@ class ResNet(ImageModel):
         return rows, columns
 
     def _check_norms(self, pixels: Pixels) -> None:
-        """Refuse images of which so little is left in the end that a norm would have one number to compare."""
+        """Refuse images so small that a group norm would have a single number to normalise."""
         left = [-(-size // (4 if self.config.stem == "large" else 1)) for size in pixels.shape[2:]]
         for number, width in enumerate(self.config.widths):
             left = [-(-size // 2) for size in left] if number else left
             if width // self.config.groups * math.prod(left) < 2:
                 given = f"images of {pixels.shape[2]} × {pixels.shape[3]} pixels"
-                raise ShapeError(given, expected="larger ones, fewer stages, or fewer groups: a norm compares places")
+                raise ShapeError(
+                    given, expected="larger ones, fewer stages, or fewer groups: a norm needs several numbers"
+                )

@@ -33,14 +33,14 @@ from weft.models.encoding import PackedTexts
 from weft.models.example_step import example_cross_entropy, example_row
 from weft.models.sizing import SizePreset, Sizing
 
-WARM_UP = 256  # tokens that are read before those that count, where a text is judged in several streams
-LANE = 2048  # tokens of a stream, at least
-STREAMS = 32
-STRETCH = 256  # tokens that are judged at once
+WARM_UP_TOKENS = 256  # tokens read before those that count, where a text is evaluated in several streams
+MIN_STREAM_TOKENS = 2048
+MAX_STREAMS = 32  # read side by side when a text is evaluated
+TOKENS_PER_CALL = 256  # tokens of a stream that one call of the model reads when it is evaluated
 
 
 class RecurrentHeadConfig(Choice):
-    """What a recurrent model has on top."""
+    """The head of a recurrent model."""
 
 
 class NextConfig(RecurrentHeadConfig, kind="next"):
@@ -65,17 +65,18 @@ SIZES = (  # above so many operations of training: width, depth, tokens of a str
     (3e14, 512, 2, 64, 64, 0.2),
     (3e15, 1024, 2, 64, 64, 0.3),
 )
-# Characters of Shakespeare, a layer of width 256, 200 steps of 32 streams, held out: AdamW 2.00 nats (the best of five
-# rates), Muon 1.93, Muon with each gate as a matrix of its own 1.82, in two thirds more time; 1.78 with 64 streams of
-# 32 tokens instead of 32 of 64. Two layers of width 128 reach 1.84 in half the time. Larger sizes were not compared.
-WRITING = Sizing(
+# Characters of Shakespeare, a layer of width 256, 200 steps of 32 streams, validation loss: AdamW 2.00 nats (the best
+# of five rates), Muon 1.93, Muon with each gate as a matrix of its own 1.82, in two thirds more time; 1.78 with 64
+# streams of 32 tokens instead of 32 of 64. Two layers of width 128 reach 1.84 in half the time. Larger sizes were not
+# compared.
+LANGUAGE_MODEL_SIZING = Sizing(
     [
         SizePreset({"width": width, "depth": depth, "dropout": dropout}, above, length, streams)
         for above, width, depth, length, streams, dropout in SIZES
     ],
     training={"optimizer": {"kind": "muon", "learning_rate": 0.03, "embedding_rate": 0.05}},
 )
-CLASSIFYING = Sizing(
+CLASSIFIER_SIZING = Sizing(
     [SizePreset({"width": 128, "depth": 1, "dropout": 0.3, "both_ways": True})],
     head={"head": {"kind": "classes"}},
     training={
@@ -91,9 +92,9 @@ class RecurrentConfig(LanguageConfig):
     that does not write can do."""
 
     learns: ClassVar[Mapping[Capability, Sizing]] = {
-        CausalLM: WRITING,
-        CarriesState: WRITING,
-        ClassifiesText: CLASSIFYING,
+        CausalLM: LANGUAGE_MODEL_SIZING,
+        CarriesState: LANGUAGE_MODEL_SIZING,
+        ClassifiesText: CLASSIFIER_SIZING,
     }
 
     vocab_size: Size
@@ -107,7 +108,8 @@ class RecurrentConfig(LanguageConfig):
         super().check()
         if self.both_ways and isinstance(self.head, NextConfig):
             raise ConfigError(
-                "both_ways with a head for the next token", expected="one of them: it would see what it is asked for"
+                "both_ways with a head for the next token",
+                expected="one of them: it would see the token that it predicts",
             )
         if self.both_ways and self.width % 2:
             raise ConfigError(f"width = {self.width} for two directions", expected="an even number")
@@ -133,7 +135,7 @@ class GRUConfig(RecurrentConfig, kind="gru"):
 class LSTMConfig(RecurrentConfig, kind="lstm"):
     """Long short-term memory."""
 
-    learns: ClassVar = {**RecurrentConfig.learns, CarriesState: replace(WRITING, default=True)}
+    learns: ClassVar = {**RecurrentConfig.learns, CarriesState: replace(LANGUAGE_MODEL_SIZING, default=True)}
 
 
 class RecurrentModel(CausalDecoder):
@@ -229,7 +231,7 @@ class RecurrentModel(CausalDecoder):
         return x
 
     def _dropped(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """With dropout, where there is any: a step of a small model is so short that not even asking is cheaper."""
+        """With dropout, where there is any: a step of a small model is so short that even a dropout of 0 costs time."""
         return self.dropout(x) if self.config.dropout else x
 
     def logits(self, hidden: Float[Tensor, "*lead D"]) -> Float[Tensor, "*lead V"]:
@@ -252,7 +254,7 @@ class RecurrentModel(CausalDecoder):
         return self.classes(self._pooled(hidden, kept, head.pool))
 
     def text_logits(self, row: PackedTexts) -> Float[Tensor, "N C"]:
-        """What each text of a row is."""
+        """Class logits of each text in a packed row."""
         texts = torch.split(row.tokens[0], list(row.packed.lengths))
         tokens = pad_sequence(list(texts), batch_first=True)
         lengths = torch.tensor(row.packed.lengths, device=tokens.device)
@@ -270,32 +272,32 @@ class RecurrentModel(CausalDecoder):
         last = states[rows, last_real(keep)]
         if not self.config.both_ways:
             return last
-        half = self.config.width // 2  # who reads from the end is done at the first token
+        half = self.config.width // 2  # the half that reads from the end has its last state at the first token
         return torch.cat([last[:, :half], states[rows, keep.int().argmax(1), half:]], -1)
 
     @torch.no_grad()
     def text_nats(self, ids: NDArray[np.integer[Any]]) -> float:
         """The summed negative log-probability of every token but the first, its state carried through the text.
 
-        A long text is read in streams side by side, as a recurrence is slow along a text and fast across rows. A stream
-        but the first begins with the `WARM_UP` tokens before its own, which do not count, instead of all of them.
+        A long text is read in streams side by side, as a recurrence is slow along a text and fast across rows. Each
+        stream but the first starts `WARM_UP_TOKENS` tokens early, and these do not count.
         """
         asked = len(ids) - 1
-        streams = max(1, min(STREAMS, asked // LANE))
+        streams = max(1, min(MAX_STREAMS, asked // MIN_STREAM_TOKENS))
         span = -(-asked // streams)
         device = self.tokens.weight.device
         starts = np.arange(streams)[:, None] * span
         caches = self.new_caches()
         if streams > 1:
-            before = starts - WARM_UP + np.arange(WARM_UP)
+            before = starts - WARM_UP_TOKENS + np.arange(WARM_UP_TOKENS)
             self.hidden(_ids(ids, before, device), caches=caches)
             for cache in caches:
                 assert isinstance(cache, StateCache) and cache.state is not None
                 first = torch.arange(streams, device=device)[:, None] == 0  # it has nothing before it
                 cache.begin(tuple(part.masked_fill(first, 0) for part in cache.state))
         total = 0.0
-        for begin in range(0, span, STRETCH):
-            places = starts + np.arange(begin, min(begin + STRETCH, span))
+        for begin in range(0, span, TOKENS_PER_CALL):
+            places = starts + np.arange(begin, min(begin + TOKENS_PER_CALL, span))
             logits = self(_ids(ids, places, device), caches=caches)
             nats = F.cross_entropy(logits.flatten(0, 1), _ids(ids, places + 1, device).flatten(), reduction="none")
             total += float(nats.double()[torch.from_numpy((places < asked).ravel()).to(device)].sum())
@@ -303,5 +305,5 @@ class RecurrentModel(CausalDecoder):
 
 
 def _ids(ids: NDArray[np.integer[Any]], places: NDArray[np.int64], device: torch.device) -> Tensor:
-    """The tokens at these places; where there is none, any other."""
+    """The tokens at these positions; any token at a position outside the text."""
     return torch.from_numpy(np.asarray(ids)[places.clip(0, len(ids) - 1)].astype(np.int64)).to(device)

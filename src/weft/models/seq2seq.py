@@ -1,11 +1,11 @@
-"""Recurrent translation: one vector between reader and writer (`seq2seq`), or a look back at every word (`bahdanau`).
+"""Recurrent translation: one vector between encoder and decoder (`seq2seq`), or attention to every word (`bahdanau`).
 
 Sutskever, Vinyals and Le 2014, "Sequence to Sequence Learning with Neural Networks": a recurrent network reads the
-source, backwards, and its last state is all that the writer begins with. However long the source, it has to fit into
+source, backwards, and its last state is all that the decoder begins with. However long the source, it has to fit into
 that vector. Both families here use the gated unit of Cho et al. 2014 where Sutskever et al. had LSTMs.
 
 Bahdanau, Cho and Bengio 2015, "Neural Machine Translation by Jointly Learning to Align and Translate": the source is
-read in both directions, all states are kept, and before each step the writer looks at them by additive attention.
+read in both directions, all states are kept, and before each step the decoder attends to them by additive attention.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class RecurrentPairConfig(PairModelConfig):
 
 
 class Seq2SeqConfig(RecurrentPairConfig, kind="seq2seq"):
-    """One vector between reader and writer: the last state of each layer that reads.
+    """One vector between encoder and decoder: the last state of each layer that reads.
 
-    reverse  whether the source is read from its end: its beginning is then the last that was heard of it
+    reverse  whether the source is read from its end: the decoder then starts right after its first token
     """
 
     reverse: bool = True
@@ -80,7 +80,7 @@ class Seq2SeqConfig(RecurrentPairConfig, kind="seq2seq"):
 class BahdanauConfig(RecurrentPairConfig, kind="bahdanau"):
     """All states of a reader in both directions, each `width` wide, and additive attention over them.
 
-    attention_width  of the small network that compares (None: the width)
+    attention_width  of the hidden layer of additive attention (None: the width)
     """
 
     attention_width: Size | None = None
@@ -122,7 +122,7 @@ class GRULayers(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """All that a `seq2seq` knows of its sources: (B, L, D), a state for each layer that writes."""
+    """The encoded sources of a `seq2seq`: (B, L, D), a state for each layer of the decoder."""
 
     states: Float[Tensor, "B L D"]
 
@@ -133,7 +133,7 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class Annotations:
-    """What a `bahdanau` knows of its sources: every state, and the states that its writer begins with, (B, L, D)."""
+    """The encoded sources of a `bahdanau`: every state, and the decoder's initial states, (B, L, D)."""
 
     answers: Answers
     first: Float[Tensor, "B L D"]
@@ -144,7 +144,7 @@ class Annotations:
 
 
 class _Recurrent:
-    """Tokens as vectors, and logits from states, the same for both."""
+    """Embeddings and logits of both families."""
 
     roles: ClassVar[Mapping[str, Role]] = by_name(tokens=TOKENS, source_tokens=TOKENS, head=HEAD)
 
@@ -187,10 +187,11 @@ class _Recurrent:
         return self._vectors(self.tokens if self.source_tokens is None else self.source_tokens, tokens)
 
     def _caches(self, caches: Sequence[Cache] | None, keep: Tensor | None) -> list[StateCache]:
-        """One for each layer, fresh ones if none are given."""
+        """Checked caches, one for each layer; new ones if none are given."""
         if keep is not None and (caches is not None or not torch.equal(keep, keep.cummin(1).values)):
             raise UnsupportedError(
-                "padding inside or before a target, or in one that goes on", expected="padding behind the targets alone"
+                "padding inside or before a target, or in a target that continues from a cache",
+                expected="padding behind the targets alone",
             )
         found = self.new_caches() if caches is None else caches
         own = [cache for cache in found if isinstance(cache, StateCache)]
@@ -201,7 +202,7 @@ class _Recurrent:
 
 
 class Seq2Seq(_Recurrent, PairModel[Vector]):
-    """Reads a source into one state for each layer, and writes from there."""
+    """The encoder gives one state for each layer, from which the decoder starts."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -214,7 +215,7 @@ class Seq2Seq(_Recurrent, PairModel[Vector]):
         )
 
     def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
-        """Each layer that writes begins with the last state of the layer that read beside it."""
+        """Each layer of the decoder begins with the last state of the same layer of the encoder."""
         decoder = [
             ReachLayer(layer.name, layer.module, (Begins(-1), *layer.sees), memory=number)
             for number, layer in enumerate(self.decoder.reach())
@@ -245,9 +246,9 @@ class Seq2Seq(_Recurrent, PairModel[Vector]):
 
 
 class Bahdanau(_Recurrent, PairModel[Annotations]):
-    """Reads a source in both directions, and looks at all states of it before every token it writes.
+    """A bidirectional encoder, and a decoder that attends to all its states before every token it writes.
 
-    Only the first layer that writes looks: the others follow it by the kernel, all tokens at once.
+    Only the first layer of the decoder attends; the others run in torch's kernel, all tokens at once.
     """
 
     roles = by_name(first=FIRST_STATES, readout=HEAD)
@@ -272,7 +273,7 @@ class Bahdanau(_Recurrent, PairModel[Annotations]):
         return "decoder.layers.0.attention"
 
     def reach_stacks(self, part: str | None = None) -> list[ReachStack]:
-        """All layers that write begin with what came back to the first token that was read."""
+        """All layers of the decoder begin with the backward state at the first source token."""
         decoder = [ReachLayer(one.name, one.module, (Begins(0), *one.sees)) for one in self.decoder.reach()]
         return chosen_part(part, ReachStack(self.encoder.reach()), ReachStack(decoder))
 
@@ -282,7 +283,7 @@ class Bahdanau(_Recurrent, PairModel[Annotations]):
     def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None = None) -> Annotations:
         tokens, lengths, front = in_front(source, keep)
         values, ends = self.encoder.read(self._source_vectors(tokens), lengths)
-        begun = torch.tanh(self.first(ends[-1][1]))  # from the state that came back to the first token
+        begun = torch.tanh(self.first(ends[-1][1]))  # from the backward state at the first token
         looking = self.decoder.layers[0]
         assert isinstance(looking, AttentiveGRU)
         return Annotations(looking.remember(values, front), begun.view(len(source), self.config.depth, -1))
@@ -312,7 +313,7 @@ class Bahdanau(_Recurrent, PairModel[Annotations]):
         return self._read(x, context, vectors)
 
     def _read(self, states: Tensor, context: Tensor, vectors: Tensor) -> Float[Tensor, "B T D"]:
-        """What the head sees: the larger of two maps of the state, what was looked up and the last token (maxout)."""
+        """The head's input: maxout of two maps of the state, the context and the last token."""
         both = self.readout(torch.cat([states, context, vectors], -1))
         found: Tensor = self.dropout(both.view(*both.shape[:-1], -1, 2).amax(-1))
         return found
@@ -321,8 +322,8 @@ class Bahdanau(_Recurrent, PairModel[Annotations]):
 def in_front(
     source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"] | None, *, reverse: bool = False
 ) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B"] | None, Bool[Tensor, "B S"] | None]:
-    """The real tokens of each row in front, in their order or from the last to the first; how many they are, and which
-    places they take then. What stands in the padding is not looked at."""
+    """The real tokens of each row moved to the front, in their order or reversed; how many there are, and which slots
+    they fill then. Tokens of padding are ignored."""
     check_tokens("source", source)
     if source.shape[1] == 0 or (keep is not None and not keep.any(1).all()):
         raise ShapeError("a source without tokens", expected="at least one in each row")

@@ -1,5 +1,5 @@
-"""Where things stand in a model, said by the model: its layers with what each sees, its attentions with what the rows
-and columns of their maps stand for, and how people count both: from 1, with a word for the stack."""
+"""The layers of a model with what each sees, its attentions with what the rows and columns of their maps are, and how
+both are counted for people: from 1, with a word for the stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.blocks.sight import Sees, Sight
 from weft.errors import ConfigError, UnsupportedError
 
 Rows = Literal["text", "source", "written", "next", "source and written", "places"]
-"""What rows or columns of a map stand for: the tokens of the text that is read; of a model that writes one text from
+"""What the rows or columns of a map are: the tokens of the text that is read; of a model that writes one text from
 another, those of the source, those that are written already, or the ones that are written next, or source and written
 in one table; the places of an image."""
 
@@ -45,13 +45,13 @@ class AttentionSite:
     """One attention of a model.
 
     name         of its module
-    place        where it stands, as people count
-    asking       what the rows of its map stand for
-    answering    what the columns stand for
-    grid         on which of the model's grids of places (`ImageModel.place_grids`) it stands
+    place        the stack and the number of the layer, from 1
+    asking       what the rows of its map are: the queries
+    answering    what the columns are: the keys
+    grid         on which of the model's grids of places (`ImageModel.place_grids`) it runs
     class_token  whether a token that has no place in the image comes before the places
-    rollout      whether its stream hears of other tokens by the attentions of its part alone, so that their maps one
-                 after the other are how much of each input is in each state (Abnar and Zuidema 2020)
+    rollout      whether the attentions of its part alone carry information between tokens, so that the product of their
+                 maps says how much of each input is in each state (Abnar and Zuidema 2020)
     """
 
     name: str
@@ -64,7 +64,7 @@ class AttentionSite:
 
     @property
     def reads_itself(self) -> bool:
-        """Whether the tokens that ask are those that answer."""
+        """Whether queries and keys are the same tokens (self-attention)."""
         return self.asking == self.answering
 
 
@@ -80,8 +80,8 @@ class ReachLayer:
 
 @dataclass(frozen=True, eq=False)
 class ReachStack:
-    """Layers one after the other. `turned`: their inputs come in from the last to the first. `note`: what is to be
-    known besides."""
+    """Layers one after the other. `turned`: their inputs come in from the last to the first. `note`: a remark
+    for the reader."""
 
     layers: Sequence[ReachLayer]
     turned: bool = False
@@ -89,14 +89,14 @@ class ReachStack:
 
 
 def attentions(model: nn.Module) -> dict[str, nn.Module]:
-    """All modules of a model that look values up, by name."""
+    """All attention modules of a model, by name."""
     return {name: module for name, module in model.named_modules() if isinstance(module, Attention | AdditiveAttention)}
 
 
 def sites_in(
     model: nn.Module, layers: str, part: str = "", rows: Rows = "text", *, class_token: bool = False
 ) -> list[AttentionSite]:
-    """One for each attention in the list of layers of this name, each of which looks at its own stream."""
+    """One for each attention in the list of layers of this name, each of which is self-attention."""
     inside = [name for name in attentions(model) if name.startswith(f"{layers}.")]
     numbers = [int(name.removeprefix(f"{layers}.").split(".")[0]) for name in inside]
     return [
@@ -106,7 +106,7 @@ def sites_in(
 
 
 def seeing(name: str, layer: nn.Module, memory: int = -1) -> ReachLayer:
-    """A layer that says itself what it sees."""
+    """A `ReachLayer` of a layer with a method `sees`."""
     if not isinstance(layer, Sees):
         raise UnsupportedError(
             f"the reach of a {type(layer).__name__}", expected="a layer that says what it sees (weft.blocks.sight)"
@@ -121,7 +121,7 @@ def no_part(model: nn.Module, part: str | None) -> None:
 
 
 def without_layers(kind: str) -> UnsupportedError:
-    """Of a family that takes its tokens all at once, whatever their order."""
+    """The error for a family that ignores the order of its tokens."""
     return UnsupportedError(
         f"the reach of a {kind}, which has no layers and no places",
         expected="a model that reads texts or images in layers",
@@ -129,7 +129,7 @@ def without_layers(kind: str) -> UnsupportedError:
 
 
 def chosen_part(part: str | None, encoder: ReachStack, decoder: ReachStack) -> list[ReachStack]:
-    """The stack that reads alone, or both: the states of the last are asked for."""
+    """The stack that reads alone, or both: the output states are those of the last."""
     if part not in (None, ENCODER, DECODER):
         raise ConfigError(f"part {part!r}", expected="encoder or decoder")
     return [encoder] if part == ENCODER else [encoder, decoder]

@@ -1,6 +1,6 @@
-"""How a family is planned for: which size suits which budget, and how it learns.
+"""Size presets of a family by budget, and its training settings.
 
-A config class says it for each capability that its family can be trained for (`ModelConfig.learns`).
+A config class has one `Sizing` for each capability that its family can be trained for (`ModelConfig.learns`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Budget:
-    """What there is to learn with.
+    """The budget of a training run.
 
     flops     operations of training in all
-    holds     whether there is room for a model with these settings, given the data; None: for any
+    holds     whether a model with these settings fits into memory, given the data; None: any fits
     image     rows of an image, where images are learned from
     """
 
@@ -36,7 +36,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class SizePreset:
-    """A size that is worth it with more than `above` operations of training.
+    """A size for more than `above` operations of training.
 
     model     fields of the model
     length    tokens that are read at a time, and `batch` such texts in a step; 0: the task says it
@@ -68,7 +68,7 @@ class Sizing:
     default: bool = False
 
     def choose(self, budget: Budget, model: ModelConfig | None = None) -> SizePreset:
-        """The largest size that is worth it and for which there is room; the smallest, if there is none for any."""
+        """The largest size for the budget that fits into memory; the smallest, if there is none for any."""
         chosen, *larger = self.sizes(budget) if callable(self.sizes) else self.sizes
         for size in larger:
             if budget.flops <= size.above:
@@ -85,8 +85,8 @@ def _laptop(above: float, width: int, depth: int, heads: int, length: int, batch
 
 
 LAPTOP_SIZES = (
-    # of a Transformer of one stack: for a given amount of computing, the size that reached the lowest held-out loss on
-    # texts of about a megabyte (docs/decisions/004-default-gpt.md)
+    # of a Transformer of one stack: for a given amount of computing, the size that reached the lowest validation loss
+    # on texts of about a megabyte (docs/decisions/004-default-gpt.md)
     _laptop(0, 128, 3, 4, 64, 12),
     _laptop(4e12, 128, 4, 4, 128, 12),
     _laptop(2e13, 192, 5, 6, 128, 16),

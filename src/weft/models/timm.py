@@ -1,8 +1,8 @@
 """How timm stores its models: config.json names an `architecture`, and what it was trained for (`pretrained_cfg`).
 
-Such a folder has no `model_type`. The name of the architecture stands for all its sizes, so these stand here; settings
-that were given besides (`model_args`) are read where we have a word for them, and refused where we have none. Folders
-are read only: what can be taken away is written as Hugging Face's own classes have it.
+Such a folder has no `model_type`. The name of the architecture implies all its sizes, so these are listed here; further
+settings (`model_args`) are read where our config has a field for them, and refused where it has none. This format is
+read only: models are written in the format of Hugging Face's own classes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class TimmConverter(Converter):
 
     family         our class of config
     architectures  what timm calls it, without the tag behind the point → fields of our config
-    arguments      what may stand in `model_args`, and our field for each
-    pools          what may stand as `global_pool`; the first is what it is if nothing is said
+    arguments      what `model_args` may hold, and our field for each
+    pools          the values of `global_pool`; the first is the default
     """
 
     architectures: ClassVar[dict[str, dict[str, Any]]] = {}
@@ -51,7 +51,7 @@ class TimmConverter(Converter):
         told = HuggingFaceConfig(theirs.table("pretrained_cfg"), f"{theirs.where}: pretrained_cfg")
         args = HuggingFaceConfig(theirs.table("model_args"), f"{theirs.where}: model_args")
         for settings in (told, theirs, args):
-            settings.must_be("global_pool", *self.pools, None, why="one vector is made of all states in another way")
+            settings.must_be("global_pool", *self.pools, None, why="the states are pooled in another way")
         changes = {"head": {"classes": _classes(theirs, told)}, **self._sizes(told)}
         config = self.family(**fields).override(changes)
         config = config.override(self._changes(args))

@@ -1,7 +1,7 @@
-"""The rows of parts that most families of others were written down with, and what several tables share.
+"""Rows for the parts that most models of other programs have, and what several tables share.
 
-Plain attention with biases, layer norm with biases, a plain feed-forward part: BERT, Marian and ViT have no words for
-anything else.
+Plain attention with biases, layer norm with biases, a plain feed-forward part: BERT, Marian and ViT have no settings
+for anything else.
 """
 
 from __future__ import annotations

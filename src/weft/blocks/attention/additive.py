@@ -21,7 +21,7 @@ from weft.blocks.work import Work
 class AdditiveCore(AttentionCore):
     """softargmax(score · tanh(q + k)) over the keys; queries and keys are maps already, of the same width.
 
-    One who went through the queries one by one has the weights already, and gives them to `forward`.
+    A caller that computed the weights query by query passes them to `forward`.
     """
 
     reads_elsewhere = True
@@ -61,10 +61,10 @@ class AdditiveCore(AttentionCore):
 
 
 class AdditiveAttention(nn.Module):
-    """Maps of a state that asks and of a memory that answers, to `width`, around an additive core.
+    """Maps of the query state and of the memory to `width`, around an additive core.
 
-    `query` and `key` are for the caller, who asks with one state after the other and maps the memory once; calling the
-    module looks up with queries and keys that are mapped already.
+    The caller applies `query` to one state after the other and `key` to the memory once; calling the module takes
+    queries and keys that are mapped already.
     """
 
     role = ATTENTION_MAPS

@@ -1,4 +1,4 @@
-"""Several kinds that take turns through the depth: `attention = ["softmax", "local"]`.
+"""Several kinds that alternate through the depth: `attention = ["softmax", "local"]`.
 
 GPT-3 has dense and banded layers in turn (Brown et al. 2020): the banded ones are cheap, and in the dense ones every
 position still sees every other.
@@ -19,7 +19,7 @@ from weft.errors import ConfigError, UnsupportedError
 class AlternatingConfig(HeadsConfig, kind="alternating"):
     """The kinds in `of`, each in its turn; fields of all kinds are given once, here."""
 
-    description = 'Several kinds that take turns through the depth: `attention = ["softmax", "local"]`'
+    description = 'Several kinds that alternate through the depth: `attention = ["softmax", "local"]`'
     cost = "in each layer that of its kind"
     small_fields: ClassVar = {"of": (SoftmaxConfig(), LocalConfig(window=4))}
 
@@ -30,10 +30,10 @@ class AlternatingConfig(HeadsConfig, kind="alternating"):
     def check(self) -> None:
         super().check()
         if not self.of:
-            raise ConfigError("no kinds that could take turns", expected="at least one, such as softmax, local")
+            raise ConfigError("no kinds to alternate", expected="at least one, such as softmax, local")
         for member in self.of:
             if isinstance(member, AlternatingConfig):
-                raise ConfigError("kinds that take turns inside kinds that take turns", expected="one list of all")
+                raise ConfigError("alternating kinds inside alternating kinds", expected="one list of all")
             own = [name for name in member.changed() if name in HeadsConfig.__dataclass_fields__]
             if own:
                 given = f"{', '.join(own)} of one kind among several"
@@ -65,7 +65,7 @@ class AlternatingConfig(HeadsConfig, kind="alternating"):
         shared = {name: value for name, value in self.changed().items() if name != "of" and hasattr(chosen, name)}
         layer = chosen.override(shared).for_layer(turn)
         seed = getattr(chosen, "seed", None)
-        return layer if seed is None else layer.override({"seed": seed + number})  # its own draws
+        return layer if seed is None else layer.override({"seed": seed + number})  # another seed for each layer
 
     def build(self, width: int, *, qk: object = None) -> Never:
         kinds = ", ".join(member.kind for member in self.of)

@@ -1,6 +1,7 @@
-"""What every attention kind shares: who may look at whom, and how a kind is picked and called.
+"""What every attention kind shares: the mask (which query may attend to which key), and how a kind is chosen and
+called.
 
-Letters: B batch, T asking positions, S answering positions, D width, H heads, G key/value heads,
+Letters: B batch, T query positions, S key positions, D width, H heads, G key/value heads,
 K width of a query or key, W width of a value.
 """
 
@@ -33,7 +34,7 @@ Rows = Literal["sums to one", "one-hot", "nothing"]  # what a row of weights pro
 
 @dataclass(frozen=True)
 class Grid:
-    """The tokens are the places of an image, row by row. No prohibition: kinds that need not know ignore it."""
+    """The tokens are the places of an image, row by row. It forbids nothing; kinds of attention may ignore it."""
 
     rows: int
     columns: int
@@ -46,18 +47,18 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Who may look at whom. All parts are optional, and all that are given hold together.
+    """Which query may attend to which key. All parts are optional, and a pair must be allowed by each that is given.
 
     causal  position t sees the positions up to its own; with fewer queries than keys the *last* query
-            stands at the last key (bottom-right), as it must when keys come from a cache
-    keep    (B, S) bool: which of the tokens read in this call are real; False is padding, and what
-            stands there is never used, be it NaN
+            is at the last key (bottom-right), as it must when keys come from a cache
+    keep    (B, S) bool: True = a real token of this call, may be attended to; False = padding, whose
+            values are never used, be they NaN
     allow   (T, S) or (B or 1, H or 1, T, S) bool: any pattern
     bias    (T, S) or (B or 1, H or 1, T, S) float: added to the scaled scores; −∞ forbids
     bias_forbids  whether the bias holds any −∞; None: looked up, which costs a pass over the bias
     packed  the row is several texts, and each sees itself alone; `allow` and `bias` then speak of
             positions in a text, (longest, longest), and are cut to each one's length
-    grid    the tokens are places of an image, for kinds that look around in two directions; forbids nothing
+    grid    the tokens are places of an image, for kinds that are local in two directions; forbids nothing
     """
 
     causal: bool = False
@@ -89,9 +90,9 @@ class Mask:
             if name == "bias" and not part.is_floating_point():
                 raise ShapeError(f"Mask bias has type {part.dtype}", expected="floating point, added to the scores")
             if name != "bias" and part.dtype != torch.bool:
-                raise ShapeError(f"Mask {name} has type {part.dtype}", expected="bool, True where looking is allowed")
+                raise ShapeError(f"Mask {name} has type {part.dtype}", expected="bool, True where attending is allowed")
         if self.packed is not None and self.keep is not None:
-            raise ShapeError("Mask with keep and packed", expected="one of them: where nothing is padded, all is kept")
+            raise ShapeError("Mask with keep and packed", expected="one of them: a packed row has no padding")
         if self.bias is not None and self.bias_forbids is None:
             object.__setattr__(self, "bias_forbids", bool((self.bias == -torch.inf).any()))
 
@@ -126,7 +127,7 @@ class Mask:
                 raise ShapeError(given, expected=f"{scores[2:]} (T, S) or one that broadcasts to {scores} (B, H, T, S)")
 
     def allowed(self, asking: int, answering: int, device: torch.device) -> Allowed | None:
-        """All hard prohibitions as one bool tensor that broadcasts to the scores; None if there are none."""
+        """All forbidden pairs as one bool tensor that broadcasts to the scores; None if there are none."""
         self.check_one_text()
         parts: list[Tensor] = []
         if self.causal:
@@ -146,12 +147,12 @@ class Mask:
         return together.expand(*together.shape[:-2], asking, answering)
 
     def check_one_text(self) -> None:
-        """Raise `UnsupportedError` for several texts in a row: whoever calls a core has to cut them apart."""
+        """Raise `UnsupportedError` for several texts in a row: the caller of a core has to split them."""
         if self.packed is not None:
             raise UnsupportedError(f"{self.packed} for a kind that cannot cut them", expected="one text in each row")
 
     def in_text(self, length: int) -> Mask:
-        """What holds inside each text of this length, if the row is packed."""
+        """The mask inside each text of this length of a packed row."""
         cut = (slice(length), slice(length))
         allow = None if self.allow is None else self.allow[..., *cut]
         bias = None if self.bias is None else self.bias[..., *cut]
@@ -172,15 +173,15 @@ class Scored(NamedTuple):
 class AttentionCore(nn.Module):
     """Attention without its maps: queries look values up by keys. One subclass per way of weighing.
 
-    `forward` may take the fastest road; `weights` computes, from the same inputs, the numbers that this
-    road uses, for looking inside. The two are proven equal by the conformance suite.
+    `forward` may use the fastest kernel; `weights` computes, from the same inputs, the weights that it uses, for
+    looking inside. The conformance suite tests that both agree.
 
     reads_memory     whether queries may come from another stream than keys and values (cross-attention)
     reads_elsewhere  whether they always do
     rows             what a row of its weights promises; entropy and shares are shown where it sums to one
-    unit             what a column of its scores stands for
+    unit             what a column of its scores is
 
-    What a kind says by `operations` and `rows` holds for its own class: one that is derived from it says them again.
+    `operations` and `rows` hold for the class that defines them: a subclass defines them again.
     """
 
     role = ATTENTION_SCORES
@@ -197,15 +198,15 @@ class AttentionCore(nn.Module):
             cls.rows = AttentionCore.rows
 
     def forward(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Heads:
-        raise UnsupportedError(f"{type(self).__name__} does not say how it looks values up")
+        raise UnsupportedError(f"{type(self).__name__} does not define forward()")
 
     def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
-        """What a call costs; counted without numbers for a kind that does not say it."""
+        """What a call costs; counted on the meta device for a kind that does not define it."""
         yield counted(self, query, key, value, mask)
 
     @property
     def teaches_queries(self) -> bool:
-        """Whether queries and keys get a gradient: a plain choice gives them none."""
+        """Whether queries and keys get a gradient: an argmax gives them none."""
         return True
 
     def new_cache(self, capacity: int | None = None) -> Cache:
@@ -217,7 +218,7 @@ class AttentionCore(nn.Module):
     ) -> Float[Tensor, "B H T W"]:
         """Take new keys and values (None: there are none) into the cache, and look up in all it holds.
 
-        `mask.keep` speaks of the new tokens alone, `mask.allow` and `mask.bias` of all.
+        `mask.keep` covers the new tokens alone, `mask.allow` and `mask.bias` all tokens.
         """
         if not isinstance(cache, KeyValueCache):
             raise UnsupportedError(f"a {type(cache).__name__} was given", expected="this module's own new_cache()")
@@ -235,7 +236,7 @@ class AttentionCore(nn.Module):
         return self.weights(query, key, mask)
 
     def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
-        """Who may look at whom, by the mask and by the kind's own rule; None: everyone at everyone."""
+        """Which query may attend to which key, by the mask and by the kind's own rule; None: every pair is allowed."""
         return mask.allowed(asking, answering, device)
 
     def scored(self, query: Queries, key: Keys, mask: Mask = EVERYTHING) -> Scored:
@@ -245,10 +246,10 @@ class AttentionCore(nn.Module):
 
 @runtime_checkable
 class Mixer(Protocol):
-    """What can stand where attention stands in a layer: a map from a stream to a stream.
+    """A token mixer, the part of a layer where attention is: a map from a stream to a stream.
 
-    With `memory`, the stream asks and the memory answers (cross-attention). With `cache`, what was read
-    in earlier calls is still there. What a kind cannot honour it refuses with `UnsupportedError`.
+    With `memory`, queries come from the stream and keys and values from the memory (cross-attention). With `cache`, the
+    tokens of earlier calls are included. A kind raises `UnsupportedError` for arguments that it does not support.
     """
 
     def __call__(
@@ -261,7 +262,7 @@ class Mixer(Protocol):
 class AttentionConfig(Choice):
     """Which attention, by its kind: `AttentionConfig.registry` lists them, `.build(width)` makes the module.
 
-    A list of kinds takes turns through the depth: a model asks `for_layer` before it builds one.
+    A list of kinds alternates through the depth: a model calls `for_layer` before it builds one.
 
     description   what the kind does, in a sentence without a full stop
     cost          what grows with the number of tokens N, in words; K is the width of a head
@@ -269,7 +270,7 @@ class AttentionConfig(Choice):
     """
 
     several = "alternating"
-    description: ClassVar[str] = "It does not say what it does"
+    description: ClassVar[str] = "It has no description"
     cost: ClassVar[str] = "it does not say"
     small_fields: ClassVar[Mapping[str, Any]] = {}
 
@@ -280,12 +281,12 @@ class AttentionConfig(Choice):
 
     @property
     def turns(self) -> int:
-        """How many layers differ in their kind before the first comes again."""
+        """The period of the kinds through the depth: how many layers come before the first kind repeats."""
         return 1
 
     @property
     def writes(self) -> bool:
-        """Whether it can be kept from looking ahead, as a model that writes must be."""
+        """Whether it supports a causal mask, as a model that writes needs."""
         return True
 
     @property
@@ -295,23 +296,23 @@ class AttentionConfig(Choice):
 
     @property
     def by_rows(self) -> bool:
-        """Whether it looks around in an image by rows and columns, so that every token must have a place there."""
+        """Whether it uses the rows and columns of an image, so that every token must have a place there."""
         return False
 
     def seen(self, length: int, width: int, *, causal: bool) -> float:
-        """With how many keys a query of a stream of this width is compared, on average: what it costs."""
+        """The average number of keys that a query is compared with in a stream of this width: the cost."""
         return length / (2 if causal else 1)
 
     def leaves_nothing_out(self, length: int) -> bool:
-        """Whether it is there to leave something out, and of a row of this length leaves out nothing."""
+        """Whether it is a sparse kind that still sees all of a row of this length."""
         return False
 
     def for_memory(self) -> AttentionConfig:
-        """The settings for reading another stream, where places in this one mean nothing."""
+        """The settings for cross-attention, where positions in this stream have no meaning."""
         return self
 
     def for_layer(self, number: int) -> AttentionConfig:
-        """The settings in the layer of this number, from 0: a kind may look elsewhere in every second one."""
+        """The settings in the layer of this number, from 0: a kind may differ in every second one."""
         return self
 
     def build(self, width: int, *, qk: nn.Module | None = None) -> nn.Module:

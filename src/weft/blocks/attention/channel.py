@@ -2,7 +2,7 @@
 
 Ding et al. 2022, "DaViT: Dual Attention Vision Transformers". Where other kinds ask which token resembles which, this
 one asks which channel resembles which, and mixes channels by that. Each channel has seen all tokens, so every token
-learns of the whole image, and the cost is linear in their number.
+receives from the whole image, and the cost is linear in their number.
 """
 
 from __future__ import annotations

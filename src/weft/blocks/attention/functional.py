@@ -17,7 +17,7 @@ def attention(
     beta: float | None = None,
     kind: str | AttentionConfig = "softmax",
 ) -> Tensor:
-    """What each query receives from the values by way of the keys.
+    """The output of attention for each query.
 
     query (…, T, K), key (…, S, K), value (…, S, W) → (…, T, W), with up to two leading axes: batch, and
     heads, where keys and values may have fewer heads, a divisor. The key width may differ from the value
@@ -31,7 +31,7 @@ def attention(
         given = f"{query.shape[1]} query heads with {key.shape[1]} key heads"
         raise ShapeError(given, expected="key heads that divide the query heads")
     mask.check(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
-    if mask.keep is not None:  # whatever stands in the padding must not reach a product, not even NaN
+    if mask.keep is not None:  # values at padding must not reach a product, not even NaN
         padding = ~mask.keep[:, None, :, None]
         key, value = key.masked_fill(padding, 0.0), value.masked_fill(padding, 0.0)
         query = query.masked_fill(padding, 0.0) if self_attention else query

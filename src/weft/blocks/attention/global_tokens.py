@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from weft.blocks.attention.local import BLOCK, Local
+from weft.blocks.attention.local import QUERIES_PER_TILE, Local
 from weft.blocks.attention.pattern import Block, Pattern, PatternConfig, Union
 from weft.config import Count
 from weft.errors import ConfigError
@@ -49,15 +49,15 @@ class SeenByAll(Pattern):
 
     def blocks(self, first: int, length: int, causal: bool) -> Iterator[Block]:
         answering = torch.tensor([place for place in self.places if place < length], dtype=torch.long)
-        for start in range(first, length, 4 * BLOCK) if len(answering) else ():
-            yield slice(start, min(start + 4 * BLOCK, length)), answering
+        for start in range(first, length, 4 * QUERIES_PER_TILE) if len(answering) else ():
+            yield slice(start, min(start + 4 * QUERIES_PER_TILE, length)), answering
 
 
 class GlobalConfig(PatternConfig, kind="global"):
     """Tokens that see all and are seen by all: the first `tokens` of the row, or those at `places`.
 
     Besides or instead, `learned` ones that are no part of it: a summary in every head, which all tokens can read
-    (Ainslie et al. 2020, "ETC"). They have seen the future too, so only places serve a model that writes.
+    (Ainslie et al. 2020, "ETC"). They see later tokens too, so a causal model can only have `places`.
     """
 
     description = "A few tokens see all and are seen by all; every other token sees those and itself"

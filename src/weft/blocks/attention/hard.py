@@ -27,7 +27,7 @@ Learning = Literal["argmax", "straight-through", "gumbel"]
 
 
 class HardAttention(AttentionCore):
-    """v[argmax(q·k)]; ties go to the first key. A query with nothing to look at receives 0.
+    """v[argmax(q·k)]; ties go to the first key. A query without an allowed key receives 0.
 
     beta matters only for what is learned or drawn: it is the inverse temperature of the softmax behind
     the choice (None: 1/√key width).
@@ -85,7 +85,7 @@ class HardAttention(AttentionCore):
         scores, beta = products(query, key), inverse_temperature(self.beta, query)
         if mask.bias is not None:
             if math.isinf(beta):
-                raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no say")
+                raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no effect")
             scores, beta = beta * scores + finite(mask.bias, query.dtype), 1.0
         return scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device)
 

@@ -16,7 +16,7 @@ from weft.blocks.work import Work
 from weft.config import Size
 from weft.errors import ConfigError, ShapeError, UnsupportedError
 
-MemoryCache = KeyValueCache | SumCache  # what a memory is read into once
+MemoryCache = KeyValueCache | SumCache  # keys and values of a memory, computed once
 
 
 class Attention(nn.Module):
@@ -80,9 +80,9 @@ class Attention(nn.Module):
         self, x: Stream, memory: Tensor | None = None, *, mask: Mask = EVERYTHING, cache: Cache | None = None
     ) -> Stream:
         self._check(x, memory, mask, cache)
-        if memory is not None and isinstance(cache, MemoryCache) and cache.length:  # read once, in an earlier call
+        if memory is not None and isinstance(cache, MemoryCache) and cache.length:  # computed in an earlier call
             return self._ask_again(x, mask, cache)
-        if mask.keep is not None:  # whatever stands in the padding must not reach a product, not even NaN
+        if mask.keep is not None:  # values at padding must not reach a product, not even NaN
             padding = ~mask.keep[..., None]
             if memory is None:
                 x = x.masked_fill(padding, 0.0)
@@ -101,7 +101,7 @@ class Attention(nn.Module):
         return self._join(self.core(query, key, value, mask))
 
     def operations(self, x: Tensor, memory: Tensor | None = None, **_: object) -> Iterator[Work]:
-        """Maps and core say their own; but through a plain choice no gradient reaches the maps of queries and keys."""
+        """Maps and core say their own; but no gradient passes an argmax to the maps of queries and keys."""
         if not self.core.teaches_queries:
             asking, answering = x.numel(), (x if memory is None else memory).numel()
             missing = asking * self.query.out_features + answering * self.key.out_features
@@ -109,7 +109,7 @@ class Attention(nn.Module):
 
     def _ask_again(self, x: Tensor, mask: Mask, cache: MemoryCache) -> Tensor:
         """The memory's keys and values are in the cache. Neighbouring rows of the stream may share one of its rows,
-        as the beams of a search do: they ask side by side, and nothing is copied for them."""
+        as the beams of a search do: their queries are computed together, and nothing is copied."""
         query = self._heads(self.query(x), self.heads)
         query = query if self.qk is None else self.qk(query, query, None)[0]
         rows, readers = query.shape[0], query.shape[0] // cache.rows
@@ -122,7 +122,7 @@ class Attention(nn.Module):
         return self._join(found)
 
     def remember(self, memory: Tensor, cache: JointCache, keep: Tensor | None = None) -> None:
-        """Put a memory's keys and values at the beginning of a table: what is read later sees them too."""
+        """Put a memory's keys and values at the beginning of a table: later queries attend to them too."""
         self._check_reads_memory()
         if keep is not None:
             memory = memory.masked_fill(~keep[..., None], 0.0)
@@ -176,11 +176,11 @@ class Attention(nn.Module):
             raise ShapeError(f"memory has {source.shape[0]} rows", expected=f"{x.shape[0]}, as x has")
         if mask.keep is not None and mask.keep.shape != source.shape[:2]:
             given = f"Mask keep has shape {tuple(mask.keep.shape)}"
-            raise ShapeError(given, expected=f"{tuple(source.shape[:2])}: one word for each token read in this call")
+            raise ShapeError(given, expected=f"{tuple(source.shape[:2])}: a value for each token read in this call")
 
     def _check_reads_memory(self) -> None:
         if not self.core.reads_memory:
-            given = f"a memory for {type(self.core).__name__}, which looks inside its own stream"
+            given = f"a memory for {type(self.core).__name__}, which is self-attention alone"
             raise UnsupportedError(given, expected="none; attention kind softmax reads one")
 
 
@@ -219,7 +219,7 @@ class HeadsConfig(AttentionConfig):
         )
 
     def core_for(self, width: int) -> AttentionCore:
-        """The core in a stream of this width; one with parameters of its own needs to know."""
+        """The core in a stream of this width; one with parameters of its own needs the width."""
         return self.core()
 
     def sizes(self, width: int) -> tuple[int, int]:

@@ -121,7 +121,7 @@ class HierarchyAttention(AttentionCore):
 
 
 class HierarchyConfig(HeadsConfig, kind="hierarchy"):
-    """Attention by way of a few `summaries` in each head."""
+    """Attention through a few `summaries` in each head."""
 
     description = "A few summaries read all tokens, and every token reads the summaries"
     cost = "2·N·summaries pairs of a token and a summary"

@@ -1,4 +1,4 @@
-"""Kernel attention: weights are products of features, φ(q)·φ(k), so keys and values can be summed before anyone asks.
+"""Kernel attention: weights are products of features, φ(q)·φ(k), so keys and values are summed before the queries.
 
     Σₖ φ(q)·φ(k) v / Σₖ φ(q)·φ(k)  =  φ(q)·(Σₖ φ(k) vᵀ) / φ(q)·(Σₖ φ(k))
 
@@ -6,8 +6,8 @@
 time and memory grow with the length, and the next token costs the same at any place. Without the future, the row is cut
 into chunks: inside a chunk pairs are computed, and what came before is one sum for each chunk.
 
-A kind says what φ is. Features may be so large or small that only their logarithm can be told: `scale` is that part of
-it, one number for each key, and sums are kept relative to the largest so far, which never looks ahead.
+A kind says what φ is. Features may be so large or small that only their logarithm is representable: `scale` is that
+part of it, one number for each key, and sums are kept relative to the largest so far, which never looks ahead.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from weft.blocks.cache import Cache, SumCache
 from weft.blocks.work import Work
 from weft.errors import UnsupportedError
 
-CHUNK = 128  # positions whose pairs are computed at once
-GROUP = 4096  # positions of which there are features at once
+POSITIONS_PER_CHUNK = 128  # in which the scores of all pairs are computed
+POSITIONS_PER_GROUP = 4096  # whose features are in memory at once
 Features = Float[Tensor, "B H T F"]
 Scales = Float[Tensor, "B H T"]
 
@@ -58,7 +58,7 @@ class KernelAttention(AttentionCore):
     """φ(q)·φ(k) as weights, divided by their sum. Subclasses say what `features` are.
 
     Causal or not, with padding, with a cache of constant size. With `allow` the table of all pairs is computed; a bias
-    is refused, because there are no scores that it could be added to.
+    is refused, because there are no scores to add it to.
     """
 
     rows = "sums to one"
@@ -79,11 +79,11 @@ class KernelAttention(AttentionCore):
         if self._needs_pairs(query, key, mask):
             yield work_of_pairs(rows, heads, asking, answering, (features, value.shape[3]))
             return
-        summed = answering - asking if mask.causal else answering  # before anyone asks
+        summed = answering - asking if mask.causal else answering  # before the first query
         forward = 2.0 * rows * features * values * (groups * summed + heads * asking * (not mask.causal))
-        for start in range(0, asking if mask.causal else 0, GROUP):
-            size = min(GROUP, asking - start)
-            chunk = min(CHUNK, size)
+        for start in range(0, asking if mask.causal else 0, POSITIONS_PER_GROUP):
+            size = min(POSITIONS_PER_GROUP, asking - start)
+            chunk = min(POSITIONS_PER_CHUNK, size)
             slots = rows * -(-size // chunk) * chunk
             forward += 2.0 * slots * (heads * chunk * (features + values) + (heads + groups) * features * values)
         yield Work(forward, 2 * forward)
@@ -140,7 +140,7 @@ class KernelAttention(AttentionCore):
         if not asking or not answering:
             return self._attend_nothing(query, key, value, before)
         past = answering - asking if mask.causal and before is None else 0
-        first = past if mask.causal else answering  # so many keys are summed before anyone asks
+        first = past if mask.causal else answering  # so many keys are summed before the first query
         keep = torch.ones_like(key[:, 0, :, 0], dtype=torch.bool) if mask.keep is None else mask.keep
         parts = [
             (t.narrow(n, 0, first), t.narrow(n, first, answering - first)) for t, n in ((key, 2), (value, 2), (keep, 1))
@@ -165,7 +165,7 @@ class KernelAttention(AttentionCore):
     def _attend_nothing(
         self, query: Tensor, key: Tensor, value: Tensor, before: KernelState | None
     ) -> tuple[Heads, KernelState]:
-        """Nobody asks, or nothing was read."""
+        """The result without queries, or without keys."""
         if before is None:
             features, rows = self.features(wide(key))[0], key.shape[:2]
             table = features.new_zeros(*rows, features.shape[3], value.shape[3] + 1)
@@ -176,7 +176,10 @@ class KernelAttention(AttentionCore):
         """Keys with their features and values, a group at a time: of larger tables, the system would take the memory
         back after every step."""
         for keys, values, real in zip(
-            torch.split(key, GROUP, 2), torch.split(value, GROUP, 2), torch.split(keep, GROUP, 1), strict=True
+            torch.split(key, POSITIONS_PER_GROUP, 2),
+            torch.split(value, POSITIONS_PER_GROUP, 2),
+            torch.split(keep, POSITIONS_PER_GROUP, 1),
+            strict=True,
         ):
             if not keys.shape[2]:
                 continue
@@ -196,7 +199,7 @@ class KernelAttention(AttentionCore):
 
 def _groups(heads: Float[Tensor, "B H T K"]) -> list[Float[Tensor, "B H N K"]]:
     """Cut along the row. The heads of a position lie side by side in memory; so do then those of the gradient."""
-    return [part.transpose(1, 2) for part in torch.split(heads.transpose(1, 2), GROUP, 1)]
+    return [part.transpose(1, 2) for part in torch.split(heads.transpose(1, 2), POSITIONS_PER_GROUP, 1)]
 
 
 def _divided(sums: Float[Tensor, "B H T W"]) -> Float[Tensor, "B H T V"]:
@@ -224,7 +227,7 @@ def _causal(asked: Features, keys: Known, before: KernelState | None) -> tuple[F
     """Each query over the keys up to its own place, and the sums after all of them."""
     known, table, scale = keys
     heads, length = asked.shape[1], asked.shape[2]
-    chunk = min(CHUNK, length)
+    chunk = min(POSITIONS_PER_CHUNK, length)
     filling = -length % chunk  # the last chunk is filled up with keys that weigh nothing
     asked, known, table = (_chunks(F.pad(t, (0, 0, 0, filling)), chunk) for t in (asked, known, table))
     here = asked @ spread(known, heads).mT
@@ -284,7 +287,7 @@ def _tops(scale: Float[Tensor, "B G N C"], before: KernelState | None) -> _Tops:
 def _faded(
     sums: Float[Tensor, "B G N F W"], fade: Float[Tensor, "B G N"], before: KernelState | None
 ) -> Float[Tensor, "B G M F W"]:
-    """The state before the first chunk and after each: what was there fades as larger scales arrive."""
+    """The state before the first chunk and after each: earlier sums shrink as larger scales arrive."""
     states = [torch.zeros_like(sums[:, :, 0]) if before is None else before.table]
     for number in range(sums.shape[2]):
         states.append(torch.addcmul(sums[:, :, number], states[-1], fade[:, :, number, None, None]))
@@ -299,7 +302,8 @@ class KernelConfig(HeadsConfig):
         return self.sizes(width)[1]
 
     def seen(self, length: int, width: int, *, causal: bool) -> float:
-        return float(self.feature_count(width) + min(CHUNK, length) * causal)  # a sum is read as so many keys would be
+        # reading a sum costs as much as reading `feature_count` keys
+        return float(self.feature_count(width) + min(POSITIONS_PER_CHUNK, length) * causal)
 
     @property
     def takes_bias(self) -> bool:

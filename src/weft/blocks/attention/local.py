@@ -1,7 +1,7 @@
 """Local attention: each position sees its neighbours, as a convolution does; without its future it is called banded.
 
 Child et al. 2019, "Generating Long Sequences with Sparse Transformers"; the banded layers of GPT-3 (Brown et al. 2020),
-the sliding window of Longformer (Beltagy et al. 2020). What is told travels further by `window` with every layer.
+the sliding window of Longformer (Beltagy et al. 2020). Information travels further by `window` with every layer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.blocks.attention.base import Grid
 from weft.blocks.attention.pattern import Block, Pattern, PatternConfig
 from weft.config import Size
 
-BLOCK = 64  # queries in a tile: more waste keys at its corners, fewer waste calls
+QUERIES_PER_TILE = 64  # more waste keys at the corners of a tile, fewer waste calls
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Local(Pattern):
         return (query - key).abs() < self.window
 
     def blocks(self, first: int, length: int, causal: bool) -> Iterator[Block]:
-        for start in range(first, length, BLOCK):
-            stop = min(start + BLOCK, length)
+        for start in range(first, length, QUERIES_PER_TILE):
+            stop = min(start + QUERIES_PER_TILE, length)
             last = stop if causal else min(stop + self.window - 1, length)
             yield slice(start, stop), slice(max(0, start - self.window + 1), last)
 
@@ -65,7 +65,7 @@ class Around(Pattern):
 
     def blocks(self, first: int, length: int, causal: bool) -> Iterator[Block]:
         further = (self.window - 1) * self.columns
-        size = max(1, BLOCK // self.columns) * self.columns
+        size = max(1, QUERIES_PER_TILE // self.columns) * self.columns
         for start in range(first, length, size):
             stop = min(start + size, length)
             above, below = start // self.columns * self.columns, -(-stop // self.columns) * self.columns

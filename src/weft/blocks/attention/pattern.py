@@ -42,7 +42,7 @@ from weft.config import Amount, Share
 from weft.errors import ShapeError, UnsupportedError
 
 Block = tuple[Places, Places]  # queries, and the keys that some of them see
-WORTH_CUTTING = 0.75  # of the square: a pattern that needs more of it is computed at once, with a mask
+MAX_TILED_SHARE = 0.75  # of all pairs: a pattern with more is computed at once, with a mask
 
 
 class Pattern(ABC):
@@ -62,7 +62,7 @@ class Pattern(ABC):
         """Blocks that hold all pairs of queries from `first` on with `length` keys; none is in two of them."""
 
     def reach(self) -> int | None:
-        """No query sees a key that stands so many places before it, or more; None: there is no such bound."""
+        """No query sees a key that lies so many places before it, or more; None: there is no such bound."""
         return None
 
     def sees_all(self, length: int) -> bool:
@@ -149,7 +149,7 @@ def _forbidden(
 def _alike(
     parts: tuple[Pattern, ...], asking: Places, answering: Places, queries: int, keys: int
 ) -> tuple[object, ...] | None:
-    """What two blocks have in common whose pairs are allowed alike; None: only this block is like itself."""
+    """A key that is equal for blocks with the same allowed pairs; None: no other block has them."""
     periods = [part.period for part in parts]
     if not isinstance(asking, slice) or not isinstance(answering, slice) or None in periods:
         return None
@@ -160,8 +160,8 @@ def _alike(
 class PatternAttention(AttentionCore):
     """softargmax(β·q·k)·v over the keys that the pattern lets each query see; places are counted in real tokens.
 
-    learned  (heads, tokens, key width): queries of tokens that are no part of the row; each has read all of it, and
-             every query sees what it found, as one more key and value
+    learned  (heads, tokens, key width): queries of global tokens that are no part of the row; each attends to all
+             of it, and its result is one more key and value for every query
 
     Padding and caches keep the cost. A mask with `allow` or `bias` is a table of all pairs already, and with one the
     whole table is computed.
@@ -219,7 +219,7 @@ class PatternAttention(AttentionCore):
         """Whether the whole table is computed, and not the tiles, which have so many pairs."""
         spelled_out = mask.allow is not None or mask.bias is not None or beta == 0 or math.isinf(beta)
         uneven = mask.keep is not None and asking != answering
-        return spelled_out or uneven or area > WORTH_CUTTING * asking * answering
+        return spelled_out or uneven or area > MAX_TILED_SHARE * asking * answering
 
     def operations(self, query: Queries, key: Keys, value: Values, mask: Mask = EVERYTHING) -> Iterator[Work]:
         """Whole, as softmax attention is, or in tiles, which backward computes again."""
@@ -255,7 +255,7 @@ class PatternAttention(AttentionCore):
         return every[..., :answering] + every[..., answering:] @ found
 
     def allowed(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Allowed | None:
-        if self.learned is not None:  # has read every real token, and tells everyone
+        if self.learned is not None:  # attends to every real token, and every query attends to it
             return super().allowed(mask, asking, answering, device)
         spelled = self._spelled_out(self._pattern(mask, asking, answering), mask, asking, answering, device)
         return spelled.allowed(asking, answering, device)
@@ -324,7 +324,7 @@ class PatternAttention(AttentionCore):
 
     @staticmethod
     def _spelled_out(pattern: Pattern, mask: Mask, asking: int, answering: int, device: torch.device) -> Mask:
-        """The mask with all that the pattern forbids; the last query stands at the last key."""
+        """The mask with all that the pattern forbids; the last query is at the position of the last key."""
         at = torch.arange(answering, device=device) if mask.keep is None else (mask.keep.cumsum(1) - 1).clamp(min=0)
         return _with_places(pattern, mask, at[..., -asking:], at)
 
@@ -336,7 +336,7 @@ def _with_places(pattern: Pattern, mask: Mask, query: Tensor, key: Tensor) -> Ma
 
 
 def _with_more(mask: Mask, more: int) -> Mask:
-    """The mask for so many more keys, which everyone may see."""
+    """The mask for so many more keys, which every query may see."""
     if not more or mask.allow is None:
         return mask
     keep = None if mask.keep is None else F.pad(mask.keep, (0, more), value=True)

@@ -30,7 +30,7 @@ from weft.blocks.work import Work
 from weft.config import Amount, Share
 from weft.errors import ConfigError, UnsupportedError
 
-HUGE = 1e30  # an inverse temperature beyond this is infinite: scaled scores would overflow
+MAX_FINITE_BETA = 1e30  # larger ones count as infinite: scaled scores would overflow
 
 
 def softargmax(
@@ -43,7 +43,7 @@ def softargmax(
     """
     if not beta >= 0:
         raise ConfigError(f"beta = {beta}", expected="a number from 0 to infinity")
-    beta = math.inf if beta > HUGE else beta
+    beta = math.inf if beta > MAX_FINITE_BETA else beta
     work = wide(scores)
     limit = torch.finfo(work.dtype).max / max(1.0, beta if math.isfinite(beta) else 1.0)
     work = work.clamp(-limit, limit)  # ∞ − ∞ inside the softmax would be NaN
@@ -91,7 +91,7 @@ def inverse_temperature(beta: float | None, query: Tensor) -> float:
 
 
 def temperature_of_softmax(beta: float | None, query: Tensor) -> float:
-    """The same where there is a softmax to look at: at β = ∞ there is none."""
+    """The same; refused at β = ∞, where there is no softmax."""
     beta = inverse_temperature(beta, query)
     if math.isinf(beta):
         raise UnsupportedError("argmax (beta = ∞): it takes no softmax")
@@ -112,7 +112,7 @@ def renormalise(weights: Float[Tensor, "*lead S"], allowed: Bool[Tensor, "*mask 
 
 def is_choice(beta: float | None) -> bool:
     """Whether the weights are those of an argmax, through which no gradient reaches scores."""
-    return beta is not None and beta > HUGE
+    return beta is not None and beta > MAX_FINITE_BETA
 
 
 def work_of_pairs(
@@ -158,7 +158,7 @@ class SoftmaxAttention(AttentionCore):
         grouped = query.shape[1] != key.shape[1]
         if mask.is_everything or (mask.is_causal_only and asking in (1, answering)):
             # SDPA's own causal flag aligns top-left, so it serves only when nothing is cached; a single
-            # query stands at the last key and sees everything.
+            # query is at the last key and sees everything.
             causal = mask.causal and asking > 1
             return F.scaled_dot_product_attention(
                 query, key, value, dropout_p=dropout, is_causal=causal, scale=beta, enable_gqa=grouped
@@ -182,7 +182,7 @@ class SoftmaxAttention(AttentionCore):
         scores, beta = products(query, key), inverse_temperature(self.beta, query)
         if mask.bias is not None:
             if math.isinf(beta):
-                raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no say")
+                raise UnsupportedError("a bias at infinite beta", expected="no bias: it would have no effect")
             scores, beta = beta * scores + finite(mask.bias, query.dtype), 1.0
         return softargmax(scores, beta, mask.allowed(query.shape[2], key.shape[2], query.device)).to(query.dtype)
 

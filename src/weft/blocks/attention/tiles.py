@@ -1,4 +1,4 @@
-"""Softmax attention over a pattern of places, in tiles: what nobody may look at is never computed.
+"""Softmax attention over a pattern of places, in tiles: forbidden pairs are never computed.
 
 A pattern covers its pairs (query, key) by tiles, each a block of queries with a run of keys, so the cost is that of the
 pairs and not of the square. Tiles are worked off one after the other and joined by the sums of their scores (Milakov &
@@ -31,7 +31,7 @@ Places = slice | Tensor  # along the row: a run of them, or some by their number
 class Forbidden:
     """Which pairs (queries, keys) of a block are not part of a tile; blocks that are alike share one.
 
-    They are given on the processor, where asking about them waits for nothing; `meta` could not even answer.
+    They are given on the processor, where reading them waits for no device, and `meta` has no values.
     """
 
     def __init__(self, pairs: Bool[Tensor, "Q S"], device: torch.device) -> None:
@@ -100,7 +100,7 @@ class Tiling:
         return FUSED is not None and fits and not (self.dropout or padded or empties)
 
     def dropped(self, weights: Tensor, number: int) -> Tensor:
-        """The weights of a tile with some dropped, the same ones whenever it is asked."""
+        """The weights of a tile with some dropped, the same ones in forward and backward."""
         if not self.dropout:
             return weights
         chance = torch.Generator(weights.device).manual_seed((self.seed + number) % 2**63)
@@ -117,7 +117,7 @@ class TileInputs(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a tile's queries in the end: the gradient of the loss, what they received, and their sums."""
+    """The final results of a tile's queries: the gradient of the loss, what they received, and their sums."""
 
     gradient: Tensor
     found: Tensor

@@ -110,7 +110,7 @@ class WindowAttention(AttentionCore):
         return (size, 0) if size <= (self.shift or self.window) else (self.window, self.shift)
 
     def _without_others(self, mask: Mask, asking: int, answering: int, device: torch.device) -> Mask:
-        """The mask with all other windows forbidden; the last query stands at the last key."""
+        """The mask with all other windows forbidden; the last query is at the position of the last key."""
         if asking > answering:
             raise UnsupportedError(f"{asking} queries for {answering} keys", expected="a key for each query: windows")
         if mask.grid is None:
@@ -184,7 +184,7 @@ class WindowPartition:
 class WindowConfig(HeadsConfig, kind="window"):
     """Window attention. `window`: positions, of an image rows and columns; `shift`: where the first whole one begins.
 
-    `alternate`: every second layer cuts half a window further on, so that what is told crosses the borders.
+    `alternate`: every second layer cuts half a window further on, so that information crosses the borders.
     """
 
     description = "The row, or the image, is cut into windows, and each position sees its own window alone"

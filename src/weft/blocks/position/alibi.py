@@ -1,4 +1,4 @@
-"""ALiBi: scores fall linearly with distance, at another rate in every head; nothing is learned
+"""ALiBi: scores fall linearly with distance, with another slope in every head; nothing is learned
 (Press, Smith & Lewis 2022, "Train Short, Test Long")."""
 
 from __future__ import annotations

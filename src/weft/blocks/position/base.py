@@ -1,4 +1,4 @@
-"""Where tokens stand, and the three places where a model can be told."""
+"""Positions of tokens, and the three places of a model where they enter."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Position(nn.Module):
         keep: Bool[Tensor, "B T"] | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "R H T S"] | None:
-        """`at_scores` for the next tokens and all that are remembered; those are asked for only if it is needed."""
+        """`at_scores` for the next tokens and all that are remembered; positions of cached tokens are read only if a
+        bias needs them."""
         if type(self).at_scores is Position.at_scores:
             return None
         return self.at_scores(*all_positions(count, device, keep=keep, cache=cache))

@@ -53,7 +53,7 @@ class RelativeBias(Position):
 
 
 class RelativeConfig(PositionConfig, kind="relative"):
-    """T5's relative bias. `two_way`: encoders tell ahead from behind, decoders only look behind."""
+    """T5's relative bias. `two_way`: encoders distinguish ahead from behind, decoders are causal."""
 
     buckets: Size = 32
     max_distance: Size = 128

@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys are turned by an angle that grows with their position, so that
+"""Rotary positions: queries and keys are rotated by an angle that grows with their position, so that
 their product depends on the distance alone (Su et al. 2021, "RoFormer")."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.errors import ConfigError, ShapeError, UnsupportedError
 
 
 class Rotary(Position):
-    """Turns feature i and feature i + K/2 as a pair by position / base^(2i/K) (the converter of Llama).
+    """Rotates feature i and feature i + K/2 as a pair by position / base^(2i/K) (the layout of Llama).
 
     Nothing is stored: angles come from the positions at hand, so lengths are free and no table loses
     precision when the model is cast.
@@ -54,7 +54,7 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class RotaryConfig(PositionConfig, kind="rotary"):
-    """Rotary positions; a larger base turns more slowly and reaches further."""
+    """Rotary positions; a larger base rotates more slowly and reaches further."""
 
     base: Positive = 10_000.0
 

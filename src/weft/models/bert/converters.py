@@ -10,7 +10,7 @@ from weft.models.bert.model import BERTConfig, ClassesConfig, HeadConfig, Masked
 from weft.models.class_converter import CLASS_SETTINGS, class_settings, read_classes
 from weft.models.converter import Converter
 from weft.models.field_table import Field, FieldTable, Fixed, Only, StartOnly, Together, TrainingOnly, Unread
-from weft.models.gpt.converters import HOW_IT_IS_RUN, LAYER, pair
+from weft.models.gpt.converters import LAYER, UNREAD_SETTINGS, pair
 from weft.models.hugging_face_config import HuggingFaceConfig
 from weft.models.usual_parts import ACTIVATIONS, LAYER_NORM, PLAIN_ATTENTION, PLAIN_FEED_FORWARD, ff_width, heads
 from weft.weights import Ignored, Row, Tied, WeightTable
@@ -35,14 +35,14 @@ AUTO_CLASSES = {
 QUESTION = "next-sentence"  # the only one about pairs that their classes have a map for
 BOTH_WAYS = "Weft's BERT reads in both directions, and nothing else"
 NO_POOLER = "a trunk has its pooler there: head is pooled"
-NEW_NORM, OLD_NORM = ("weight", "bias"), ("gamma", "beta")  # what the first BERT called weight and bias of a norm
+NEW_NORM, OLD_NORM = ("weight", "bias"), ("gamma", "beta")  # names of weight and bias of a norm in the first BERT
 
 
 # -- heads in settings ------------------------------------------------------------------------
 
 
 def _read_head(theirs: HuggingFaceConfig) -> dict[str, Any]:
-    """The head that their class has; without a class, the tensors will say."""
+    """The head that their class has; without a class, `fitted` reads it from the tensors."""
     kind = theirs.architecture(CLASSES, "pretraining")
     if kind not in ("classes", "tokens"):
         return {"head.kind": kind}
@@ -105,7 +105,7 @@ class BertConverter(Converter, name="bert", architecture="BertForMaskedLM", pref
         Field("hidden_dropout_prob", "dropout", "number", default=0.1),
         Field("attention_probs_dropout_prob", "attention.dropout", "number", default=0.1),
         Fixed("position.kind", "learned"),
-        Only("position_embedding_type", "absolute", None, why="positions are added to the tokens", written=True),
+        Only("position_embedding_type", "absolute", None, why="positions are added to the token vectors", written=True),
         Only("tie_word_embeddings", True, why="the masked-token head reads with the table of tokens", written=True),
         Only("pruned_heads", None, {}, why="every layer has the same heads in Weft"),
         Only("is_decoder", False, why=BOTH_WAYS),
@@ -119,11 +119,11 @@ class BertConverter(Converter, name="bert", architecture="BertForMaskedLM", pref
         HEAD,
         StartOnly("zero_outputs", False),
         TrainingOnly("feed_forward.dropout"),
-        Unread(*HOW_IT_IS_RUN),
+        Unread(*UNREAD_SETTINGS),
     )
 
     def fitted(self, config: ModelConfig, names: Callable[[], Iterable[str]]) -> BERTConfig:
-        """Which heads there are, the tensors say: `bert-base-uncased` calls itself BertForMaskedLM and has more."""
+        """The heads follow from the tensors: `bert-base-uncased` calls itself BertForMaskedLM and has more."""
         assert isinstance(config, BERTConfig)
         if isinstance(config.head, ClassesConfig | TokensConfig):
             return config

@@ -3,8 +3,8 @@
 Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding". One
 config expresses BERT exactly (learned positions, post-norm, GELU, biases: `bert-base`, `bert-large`) and the
 parts that our GPT learns fastest with, which are the default here too. The trunk gives a vector for each token;
-what is read from these is a small head of its own: masked tokens, sentence pairs, classes. How Hugging Face
-writes such models down stands in `converters.py`.
+what is read from these is a small head of its own: masked tokens, sentence pairs, classes. The format of
+Hugging Face is in `converters.py`.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from weft.models.encoding import PackedTexts
 from weft.models.example_step import example_cross_entropy, example_row
 from weft.models.sizing import LAPTOP_SIZES, SizePreset, Sizing
 
-HIDDEN_SHARE = 0.15  # of the tokens in an example of training, as in the paper
+MASKED_SHARE = 0.15  # of the tokens in an example step, as in the paper
 
-# -- what is read from the trunk --------------------------------------------------------------
+# -- heads ------------------------------------------------------------------------------------
 
 
 class HeadConfig(Choice):
-    """What a BERT has on top of its trunk.
+    """The head of a BERT.
 
     `pooled`: whether it reads from one vector for each text (`BERTConfig.pool` says which), as pairs and classes do.
     """
@@ -74,7 +74,7 @@ class PooledConfig(HeadConfig, kind="pooled"):
 
 
 class MaskedConfig(HeadConfig, kind="masked"):
-    """Which token was hidden. `tied`: the map to the vocabulary is the table of token vectors."""
+    """Masked tokens. `tied`: the map to the vocabulary is the table of token vectors."""
 
     tied: bool = True
 
@@ -174,7 +174,7 @@ PRESETS: dict[str, dict[str, object]] = {
 
 
 PRETRAINING_RATES = {"optimizer.learning_rate": 0.015, "optimizer.embedding_rate": 0.002}  # the table is also the head
-CLASSIFYING_RATES = {  # low for the matrices, which would learn a small table by heart
+CLASSIFYING_RATES = {  # low for the matrices, which would memorise a small table
     "optimizer.learning_rate": 0.002,
     "optimizer.embedding_rate": 0.005,
     "optimizer.head_rate": 0.005,
@@ -187,8 +187,8 @@ class BERTConfig(ModelConfig, kind="bert"):
     """The sizes and parts of a BERT. Attention heads are a field of `attention`, the hidden width of `feed_forward`.
 
     `norm_first`: pre-norm layers and a last norm, or BERT's own post-norm. `segments`: how many kinds of text a
-    row may hold (first and second of a pair). `qk_norm`: without weights, or with "learned" ones. `pool`: what stands
-    for a whole text, the "mean" of its states, or a map and tanh of the "first", as in BERT.
+    row may hold (first and second of a pair). `qk_norm`: without weights, or with "learned" ones. `pool`: the vector
+    of a whole text, the "mean" of its states, or a map and tanh of the "first", as in BERT.
     """
 
     learns: ClassVar = {
@@ -350,7 +350,7 @@ class BERT(Model):
         states = row.states(self)
         losses = []
         if isinstance(head, MaskedConfig):
-            hidden = max(1, round(HIDDEN_SHARE * batch * length))
+            hidden = max(1, round(MASKED_SHARE * batch * length))
             logits = self.masked_logits(states[0][make((hidden,), batch * length)])
             losses.append(example_cross_entropy(logits, make))
         for question in self.pairs or ():
@@ -377,8 +377,8 @@ class BERT(Model):
         packed: PackedSequences | None = None,
     ) -> Float[Tensor, "*lead C"]:
         """Logits of its head: (B, T, V) of hidden tokens, (B, T, labels), (N, classes), or (N, answers) to its first
-        question about pairs. A trunk (head "none" or "pooled") gives the states (B, T, D). Of several heads, the masked
-        one answers."""
+        question about pairs. A trunk (head "none" or "pooled") gives the states (B, T, D). Of several heads, the result
+        is that of the masked one."""
         hidden = self.hidden(tokens, segments, keep, packed=packed)
         if self.masked is not None:
             return self.masked_logits(hidden)
@@ -400,8 +400,8 @@ class BERT(Model):
     ) -> Float[Tensor, "B T D"]:
         """The state of each token. `segments` says to which text of the row a token belongs (None: the first).
 
-        `keep` marks padding; what stands there means nothing in the result. With `packed`, the one row is
-        several texts, and each is read by itself.
+        `keep` marks padding; the result at padding has no meaning. With `packed`, the one row is several
+        texts, and each attends to itself alone.
         """
         if tokens.dim() != 2:
             raise ShapeError(f"tokens have shape {tuple(tokens.shape)}", expected="(B, T)")

@@ -1,4 +1,4 @@
-"""ConvNeXt: a convolutional network for images; how Hugging Face writes it down."""
+"""ConvNeXt: a convolutional network for images; and its formats of Hugging Face and timm."""
 
 from weft.models.convnext.converters import ConvNextConverter
 from weft.models.convnext.model import ConvNeXt, ConvNeXtConfig

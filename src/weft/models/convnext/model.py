@@ -1,9 +1,9 @@
 """ConvNeXt: a convolutional network with the habits of a Transformer.
 
-Liu et al. 2022, "A ConvNet for the 2020s". A layer reads its surroundings by one large convolution in which every
-channel stands alone, then thinks by a feed-forward part at each place: what attention and feed-forward are to ViT. The
-image begins as patches, and between two stages every 2 × 2 places become one. How others write such models down
-stands in `converters.py` and `timm.py`.
+Liu et al. 2022, "A ConvNet for the 2020s". A layer reads its surroundings by one large depthwise
+convolution, and a feed-forward part follows at each place: what attention and feed-forward are to ViT. The
+image begins as patches, and between two stages every 2 × 2 places become one. The formats of other programs
+are in `converters.py` and `timm.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.models.sites import ReachLayer, ReachStack, no_part, seeing
 from weft.models.sizing import Budget
 
 Map = Float[Tensor, "B D Y X"]
-STAGES = 12  # each halves the image, so more would want rows by the thousand
+MAX_STAGES = 12  # each halves the image, so more stages would need images of thousands of rows
 
 
 def convnext(depths: tuple[int, ...], width: int) -> dict[str, object]:
@@ -62,7 +62,7 @@ class ConvNeXtConfig(ImageConfig, kind="convnext"):
     depths       the layers of each stage
     kernel       rows and columns that a layer's convolution sees, an odd number
     ff_ratio     how many times wider the feed-forward part is inside
-    layer_scale  where the factor of each branch begins; 0: there is none
+    layer_scale  the initial factor of each branch; 0: there is none
     eps, last_eps  of the norms, and of the one after pooling (None: the same)
     drop_path    share of branches left out for an image in training, rising with the layer from 0 to this (Huang et
                  al. 2016, "Deep Networks with Stochastic Depth")
@@ -84,9 +84,9 @@ class ConvNeXtConfig(ImageConfig, kind="convnext"):
 
     def check(self) -> None:
         super().check()
-        if len(self.widths) != len(self.depths) or not 1 <= len(self.widths) <= STAGES:
+        if len(self.widths) != len(self.depths) or not 1 <= len(self.widths) <= MAX_STAGES:
             given = f"{len(self.widths)} widths and {len(self.depths)} depths"
-            raise ConfigError(given, expected=f"one of each for every stage, and from 1 to {STAGES} stages")
+            raise ConfigError(given, expected=f"one of each for every stage, and from 1 to {MAX_STAGES} stages")
         if self.kernel % 2 == 0:
             raise ConfigError(f"kernel = {self.kernel}", expected="an odd number: a place in the middle, others around")
         if self.drop_path == 1:
@@ -94,7 +94,7 @@ class ConvNeXtConfig(ImageConfig, kind="convnext"):
 
     @property
     def width(self) -> int:
-        """The width of what comes out."""
+        """The width of the last stage."""
         return self.widths[-1]
 
     @property
@@ -112,7 +112,7 @@ class ConvNeXtConfig(ImageConfig, kind="convnext"):
 
 
 class ConvNeXtLayer(nn.Module):
-    """x + scale · feed_forward(norm(depthwise(x))): look around in each channel, then think at each place."""
+    """x + scale · feed_forward(norm(depthwise(x)))."""
 
     roles = by_name(depthwise=CONVOLUTIONS, scale=LAYER_SCALE)
 
@@ -206,13 +206,13 @@ class ConvNeXt(ImageModel):
         return [stack_of_stages(self.stages, "halving")]
 
     def hidden(self, pixels: Pixels) -> States:
-        """The state of each place, row by row; a rest at the border that fills no patch is not read."""
+        """The state of each place, row by row; pixels at the border that fill no patch are not read."""
         self.check_pixels(pixels)
         if min(pixels.shape[2:]) < self.config.smallest:
             given = f"images of {pixels.shape[2]} × {pixels.shape[3]} pixels"
             size = self.config.smallest
             raise ShapeError(given, expected=f"at least {size} × {size}, or a smaller patch, or fewer stages")
-        x = self.patches(pixels.contiguous(memory_format=torch.channels_last))  # where `_last` moves nothing
+        x = self.patches(pixels.contiguous(memory_format=torch.channels_last))  # so that `_last` copies nothing
         x = _first(self.patches_norm(_last(x)))
         for stage in self.stages:
             x = stage(x)

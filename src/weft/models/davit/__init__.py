@@ -1,4 +1,4 @@
-"""DaViT: attention in windows and between channels in turn; how timm writes it down."""
+"""DaViT: attention in windows and between channels in turn; and its format of timm."""
 
 from weft.models.davit.converters import DaViTConverter
 from weft.models.davit.model import DaViT, DaViTConfig

@@ -16,8 +16,8 @@ from weft.weights import Row, WeightTable
 
 STAGE = "stages.{stage}."
 LAYER = STAGE + "layers.{layer}."
-# In timm's channel attention, softmax(keyᵀ·value)·query, the map called key is what asks, value what answers, and query
-# what is received. Ours are named by what they do, as in the paper.
+# In timm's channel attention, softmax(keyᵀ·value)·query, the map called key gives what we call queries, value gives
+# keys, and query gives values. Ours are named by what they do, as in the paper.
 PLACES, CHANNELS = ("query", "key", "value"), ("value", "query", "key")
 PARTS = {
     "cpe1.proj": "attention_positions.map",

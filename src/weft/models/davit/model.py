@@ -1,9 +1,9 @@
-"""DaViT: windows of places look at each other, then the channels do, which have seen the whole image.
+"""DaViT: attention within windows of places, then attention between channels, which have seen the whole image.
 
 Ding et al. 2022, "DaViT: Dual Attention Vision Transformers". Both kinds of attention cost no more than the number of
 places, so an image can be read in small patches; a pyramid of stages halves it a few times while it grows wider. One
 config expresses the paper's models exactly (`davit-tiny`, `davit-small`, `davit-base`); the default is for small
-images on a laptop. How timm writes such models down stands in `converters.py`.
+images on a laptop. The format of timm is in `converters.py`.
 
 Letters: B batch, C channels, Y and X rows and columns, P places, D width.
 """
@@ -33,7 +33,7 @@ from weft.models.images import STAGE_WIDTHS, ImageConfig, ImageHead, ImageModel,
 from weft.models.sites import AttentionSite, Place, ReachLayer, ReachStack, no_part, seeing
 from weft.models.sizing import Budget
 
-HALVES = {"spatial": "windows", "channel": "channels"}  # of a layer, and who looks at whom in them
+HALVES = {"spatial": "windows", "channel": "channels"}  # of a layer, and what attends in them
 
 
 def davit(width: int, depths: tuple[int, ...]) -> dict[str, object]:
@@ -94,11 +94,11 @@ class DaViTConfig(ImageConfig, kind="davit"):
         if wrong := [width for width in self.widths if width % self.head_width]:
             raise ConfigError(f"width {wrong[0]}", expected=f"a multiple of head_width = {self.head_width}")
         if self.stem % 2 == 0:
-            raise ConfigError(f"stem = {self.stem}", expected="an odd number: a place stands in its middle")
+            raise ConfigError(f"stem = {self.stem}", expected="an odd number: the place is in its middle")
 
     @property
     def width(self) -> int:
-        """The width of what comes out."""
+        """The width of the last stage."""
         return self.widths[-1]
 
     @property
@@ -114,7 +114,7 @@ class DaViTConfig(ImageConfig, kind="davit"):
 
 
 class Stem(nn.Module):
-    """norm(map(pixels)): an overlapping convolution makes the first places. The border is filled up with zeros."""
+    """norm(map(pixels)): an overlapping convolution makes the first places. The border is padded with zeros."""
 
     roles = by_name(map=PATCHES, norm=PATCH_NORM)
 
@@ -130,7 +130,7 @@ class Stem(nn.Module):
 
 
 class DaViTDownsample(nn.Module):
-    """map(norm(x)): each square of stride × stride places becomes one. The border is filled up with zeros."""
+    """map(norm(x)): each square of stride × stride places becomes one. The border is padded with zeros."""
 
     roles = by_name(map=CONVOLUTIONS)
 
@@ -149,13 +149,13 @@ class DaViTDownsample(nn.Module):
 
 
 def filled(channels: Float[Tensor, "B D Y X"], multiple: int) -> Float[Tensor, "B D Y2 X2"]:
-    """Zeros at the right and below until rows and columns are multiples."""
+    """Pad with zeros at the right and below until rows and columns are multiples."""
     below, right = (-size % multiple for size in channels.shape[2:])
     return F.pad(channels, (0, right, 0, below)) if below or right else channels
 
 
 class PlacedLayer(nn.Module):
-    """A layer that knows the neighbourhood: positions, attention, positions, feed-forward; pre-norm residuals."""
+    """A layer with positions from convolutions: positions, attention, positions, feed-forward; pre-norm residuals."""
 
     def __init__(
         self,
@@ -185,13 +185,13 @@ class PlacedLayer(nn.Module):
         return Convolves(self.attention_positions.map), Looks(), Convolves(self.feed_forward_positions.map)
 
     def attend(self, h: States, grid: Grid) -> States:
-        """What each place receives."""
+        """The output of attention at each place."""
         return self.attention(h, mask=Mask(grid=grid))
 
 
 class WindowLayer(PlacedLayer):
-    """Places look around in their window. Windows at the border are filled up with zeros, which are seen there
-    as places: this is how DaViT was trained, where window attention by itself would leave them out."""
+    """Attention of places within their window. Windows at the border are padded with zeros, which are attended to as
+    places: this is how DaViT was trained, where window attention by itself would leave them out."""
 
     def __init__(self, width: int, *, window: int, **parts: Any) -> None:
         super().__init__(width, **parts)
@@ -205,7 +205,7 @@ class WindowLayer(PlacedLayer):
 
 
 class DualLayer(nn.Module):
-    """Places of a window look at each other, then channels do."""
+    """Attention within windows, then attention between channels."""
 
     def __init__(self, spatial: WindowLayer, channel: PlacedLayer) -> None:
         super().__init__()
@@ -266,7 +266,7 @@ class DaViT(ImageModel):
         )
 
     def _parts(self, width: int) -> dict[str, Any]:
-        """What both halves of a layer have, each for itself."""
+        """The modules that both halves of a layer have, each its own."""
         config = self.config
         return {
             "attention_residual": PreNorm(config.norm.build(width), dropout=config.dropout),
@@ -301,7 +301,7 @@ class DaViT(ImageModel):
         return states
 
     def pyramid(self, pixels: Pixels) -> Iterator[tuple[States, Grid]]:
-        """Every stage's states, and the grid on which they stand."""
+        """Every stage's states, and their grid."""
         self.check_pixels(pixels)
         x, grid = self.stem(pixels)
         for stage in self.stages:
@@ -322,7 +322,7 @@ class DaViT(ImageModel):
         return [ReachStack(found)]
 
     def attention_sites(self) -> list[AttentionSite]:
-        """Of places in windows, and of channels: no half alone is all by which places hear of each other."""
+        """Of places in windows, and of channels: neither half alone carries all information between places."""
         return [
             AttentionSite(
                 f"stages.{stage}.layers.{n}.{half}.attention",

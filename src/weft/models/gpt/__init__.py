@@ -1,4 +1,4 @@
-"""GPT: a causal Transformer that predicts the next token; how other programs write it down."""
+"""GPT: a causal Transformer that predicts the next token; and its formats of other programs."""
 
 from weft.models.gpt.converters import GPT2Converter
 from weft.models.gpt.llama import LlamaConverter, NanoChatConverter, Qwen3Converter

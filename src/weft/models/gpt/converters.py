@@ -1,8 +1,7 @@
-"""How other programs write a GPT down: here GPT-2 as Hugging Face stores it, and what its converters share.
+"""Converters of GPT: here GPT-2 as Hugging Face stores it, and what its converters share.
 
-Llama, Qwen3 and NanoChat are in `llama.py`. Between them they say: GPT-2 the old parts, Llama gated
-feed-forwards and RMS norms with weights, Qwen3 also a learned q/k norm, NanoChat our default. Other mixtures
-have no name elsewhere.
+Llama, Qwen3 and NanoChat are in `llama.py`. GPT-2 has the old parts, Llama gated feed-forwards and RMS
+norms with weights, Qwen3 also a learned q/k norm, NanoChat our default. Other combinations have no format there.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ from weft.models.usual_parts import (
 )
 from weft.weights import Change, Ignored, Row, Tied, WeightTable
 
-HOW_IT_IS_RUN = ("initializer_range", "use_cache", "bos_token_id", "eos_token_id", "pad_token_id")
-SUMMARY = tuple(f"summary_{name}" for name in ("type", "use_proj", "activation", "proj_to_labels", "first_dropout"))
+UNREAD_SETTINGS = ("initializer_range", "use_cache", "bos_token_id", "eos_token_id", "pad_token_id")
+SUMMARY_SETTINGS = tuple(
+    f"summary_{name}" for name in ("type", "use_proj", "activation", "proj_to_labels", "first_dropout")
+)
 LAYER = "layers.{layer}."
 
 
@@ -78,8 +79,8 @@ class GPT2Converter(Converter, name="gpt2", architecture="GPT2LMHeadModel", pref
         StartOnly("zero_outputs", False),
         TrainingOnly("feed_forward.dropout"),
         Only("scale_attn_by_inverse_layer_idx", False, why="Weft's attention is the same in every layer"),
-        Only("add_cross_attention", False, why="there is nothing else to read for a GPT"),
-        Unread("reorder_and_upcast_attn", *SUMMARY, *HOW_IT_IS_RUN),
+        Only("add_cross_attention", False, why="a GPT has no encoder to attend to"),
+        Unread("reorder_and_upcast_attn", *SUMMARY_SETTINGS, *UNREAD_SETTINGS),
     )
 
     def table(self, config: ModelConfig, *, prefix: str) -> WeightTable:

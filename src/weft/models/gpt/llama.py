@@ -22,7 +22,7 @@ from weft.models.field_table import (
     TrainingOnly,
     Unread,
 )
-from weft.models.gpt.converters import HOW_IT_IS_RUN, LAYER, head_row, pair
+from weft.models.gpt.converters import LAYER, UNREAD_SETTINGS, head_row, pair
 from weft.models.gpt.model import GPTConfig
 from weft.models.hugging_face_config import HuggingFaceConfig
 from weft.models.usual_parts import (
@@ -41,13 +41,13 @@ QK_EPS = 1e-6  # of our q/k norm; theirs shares the eps of the other norms
 
 
 def _read_rotary(theirs: HuggingFaceConfig) -> dict[str, Any]:
-    """The base of plain rotary positions, where new and where old files say it."""
+    """The base of plain rotary positions, in new files and in old ones."""
     rope = theirs.table("rope_parameters") or theirs.table("rope_scaling")
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":
         raise UnsupportedError(f"{theirs.where}: rotary positions scaled by {str(kind)[:40]!r}", expected="plain ones")
     for place in (HuggingFaceConfig(rope, theirs.where), theirs):
-        place.must_be("partial_rotary_factor", 1.0, 1, None, why="Weft turns all of each head")
+        place.must_be("partial_rotary_factor", 1.0, 1, None, why="Weft rotates all features of each head")
     both = HuggingFaceConfig({"rope_theta": theirs.values.get("rope_theta"), **rope}, theirs.where)
     return {"position.base": both.number("rope_theta", 1e4)}
 
@@ -84,7 +84,7 @@ def _rotary_fields(*, eps: FieldRow, head_dim: FieldRow, activation: str) -> tup
         TrainingOnly("dropout"),
         TrainingOnly("feed_forward.dropout"),
         Only("is_encoder_decoder", False, why="a GPT has no encoder"),
-        Unread("pretraining_tp", *HOW_IT_IS_RUN),
+        Unread("pretraining_tp", *UNREAD_SETTINGS),
     )
 
 
@@ -171,8 +171,8 @@ class Qwen3Converter(LlamaConverter, name="qwen3", architecture="Qwen3ForCausalL
         NO_EMBEDDING_NORM,
         Fixed("qk_norm", "learned"),
         Only("mlp_bias", False, why="the feed-forward has no biases there", written=True),
-        Only("use_sliding_window", False, why="Weft's softmax attention looks at everything before"),
-        Only("layer_types", None, _full_layers, why="Weft's softmax attention looks at everything before"),
+        Only("use_sliding_window", False, why="Weft's softmax attention attends to all earlier tokens"),
+        Only("layer_types", None, _full_layers, why="Weft's softmax attention attends to all earlier tokens"),
         Unread("sliding_window", "max_window_layers"),
     )
 
@@ -191,7 +191,7 @@ class Qwen3Converter(LlamaConverter, name="qwen3", architecture="Qwen3ForCausalL
 
 
 def _other_way_round(head_width: int) -> Change:
-    """Rotary positions turn the other way there: negate the second half of every head, in queries and keys
+    """Rotary positions rotate the other way there: negate the second half of every head, in queries and keys
     alike, and all products between them stay the same."""
 
     def negate(rows: Tensor) -> Tensor:
@@ -208,7 +208,7 @@ def _shared_width(theirs: HuggingFaceConfig) -> int:
 class NanoChatConverter(_RotaryConverter, name="nanochat", architecture="NanoChatForCausalLM", prefix="model."):
     """Karpathy 2025: norms without weights, also of queries and keys and of the embeddings.
 
-    Queries and keys are normed after they were turned there, and before in Weft: without weights that is the same.
+    Queries and keys are normed after rotation there, and before it in Weft: without weights that is the same.
     """
 
     fields = FieldTable(

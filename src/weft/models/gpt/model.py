@@ -3,8 +3,8 @@
 Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2). One config expresses
 GPT-2 exactly (learned positions, layer norm, tanh-GELU, biases, tied head: the `gpt2` presets) and the
 default that learns fastest on small machines: rotary positions, q/k norm, RMS norm without weights,
-squared ReLU, no biases, and output maps that start at zero (docs/decisions/004-default-gpt.md). How other
-programs write such models down stands in `converters.py` and `llama.py`.
+squared ReLU, no biases, and output maps that start at zero (docs/decisions/004-default-gpt.md). The formats
+of other programs are in `converters.py` and `llama.py`.
 """
 
 from __future__ import annotations

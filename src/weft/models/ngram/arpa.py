@@ -6,7 +6,7 @@
     -2.1	the	-0.7
     \\end\\
 
-A text begins with `<s>` and ends with `</s>`. Here both are one token, the end of a text: `<s>` where it stands before
+A text begins with `<s>` and ends with `</s>`. Here both are one token, the end of a text: `<s>` where it comes before
 others, `</s>` where it follows them. `<unk>` is the token for what the vocabulary lacks. −99 is the logarithm of 0.
 """
 
@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import DataError, UnsupportedError
-from weft.models.ngram.model import LONGEST, NGram, NGramConfig
+from weft.models.ngram.model import MAX_ORDER, NGram, NGramConfig
 from weft.models.ngram.smoothing import ImportedConfig
 from weft.models.ngram.tables import Floats, Level, NGramTables
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
-NEVER = -99.0
-SLACK = 1e-4  # how far above 0 a rounded logarithm may be
-AT_ONCE = 1 << 16  # lines
-LONGEST_LINE = 1 << 16  # characters
+LOG_OF_ZERO = -99.0
+MAX_ROUNDING = 1e-4  # how far above 0 a rounded logarithm may be
+LINES_PER_PIECE = 1 << 16  # of text that is written at once
+MAX_LINE_CHARACTERS = 1 << 16
 
 
 # -- out --------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def arpa_lines(tables: NGramTables, words: Sequence[str]) -> Iterator[str]:
     the unknown token are `</s>` and `<unk>`."""
     if not tables.chained and tables.order > 1:
         raise UnsupportedError(
-            "add-k asks no shorter histories, and an ARPA file always does",
+            "add-k does not back off to shorter histories, and an ARPA file always does",
             expected="another smoothing",
             advice="train it with --set model.smoothing.kind=kneser-ney",
         )
@@ -57,15 +57,15 @@ def arpa_lines(tables: NGramTables, words: Sequence[str]) -> Iterator[str]:
         yield f"\n\\{length}-grams:\n"
         if length == 1:
             yield from _extra(tables, extra)
-        goes_on = length < tables.order
-        for start in range(0, len(level.tokens), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
+        is_history = length < tables.order
+        for start in range(0, len(level.tokens), LINES_PER_PIECE):
+            part = slice(start, start + LINES_PER_PIECE)
             columns = (
                 [(spelled if n else first)[row[part]] for n, row in enumerate(rows)] if length > 1 else [spelled[part]]
             )
-            left = _logarithms(level.backoff[part]) if goes_on else None
+            left = _logarithms(level.backoff[part]) if is_history else None
             if length == 1 and left is not None and tables.end is not None and part.start <= tables.end < part.stop:
-                left[tables.end - start] = 0.0  # it stands with <s>
+                left[tables.end - start] = 0.0  # it is written with <s>
             yield _rows(_logarithms(level.probability[part]), columns, left)
     yield "\n\\end\\\n"
 
@@ -76,11 +76,11 @@ def _extra(tables: NGramTables, missing: Sequence[str]) -> Iterator[str]:
         left = 0.0
         if word == BEGIN and tables.end is not None and tables.order > 1:
             left = float(_logarithms(tables.levels[0].backoff[[tables.end]])[0])
-        yield f"{NEVER:g}\t{word}" + (f"\t{left:.9g}\n" if tables.order > 1 else "\n")
+        yield f"{LOG_OF_ZERO:g}\t{word}" + (f"\t{left:.9g}\n" if tables.order > 1 else "\n")
 
 
 def _logarithms(values: Floats) -> Floats:
-    return np.log10(values, out=np.full(len(values), NEVER), where=values > 0)
+    return np.log10(values, out=np.full(len(values), LOG_OF_ZERO), where=values > 0)
 
 
 def _rows(logarithms: Floats, columns: Sequence[NDArray[np.object_]], left: Floats | None) -> str:
@@ -118,16 +118,16 @@ def read_arpa(path: Path, words: Sequence[str] | None = None) -> Arpa:
 
 
 class _Reader:
-    """Line by line; what is wrong is told with its line."""
+    """Reads a file line by line; errors name the line."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self.number = path, 0
         self.lines = self._lines(file)
 
     def _lines(self, file: IO[str]) -> Iterator[str]:
-        while line := file.readline(LONGEST_LINE):
+        while line := file.readline(MAX_LINE_CHARACTERS):
             self.number += 1
-            if len(line) == LONGEST_LINE:
+            if len(line) == MAX_LINE_CHARACTERS:
                 raise self.error("is longer than any n-gram", "an ARPA file")
             if stripped := line.strip(" \t\r\n"):
                 yield stripped
@@ -142,9 +142,9 @@ class _Reader:
         end = numbers.pop(END)
         for length in range(2, len(counts) + 1):
             kinds = [numbers | {BEGIN: end}, *[numbers] * (length - 2), numbers | {END: end}]
-            levels.append(self._longer(levels, counts[length - 1], kinds, goes_on=length < len(counts)))
+            levels.append(self._longer(levels, counts[length - 1], kinds, is_history=length < len(counts)))
         if next(self.lines, "") != "\\end\\":
-            raise self.error("the file ends too early, or goes on too long", "\\end\\ after the last n-gram")
+            raise self.error("the file ends too early, or continues too long", "\\end\\ after the last n-gram")
         return Arpa(names, NGramTables([_powers(level) for level in levels], end), end, numbers.get(UNKNOWN))
 
     def _counts(self) -> list[int]:
@@ -163,12 +163,12 @@ class _Reader:
             if match is None or int(match[1]) != len(counts) + 1:
                 raise self.error(f"{line[:40]!r}", f"ngram {len(counts) + 1}=NUMBER, or \\1-grams:")
             counts.append(int(match[2]))
-        if not counts or not counts[0] or len(counts) > LONGEST:
-            raise self.error(f"n-grams of {len(counts)} lengths", f"1 to {LONGEST}, and some single words")
+        if not counts or not counts[0] or len(counts) > MAX_ORDER:
+            raise self.error(f"n-grams of {len(counts)} lengths", f"1 to {MAX_ORDER}, and some single words")
         return counts
 
-    def _rows(self, length: int, count: int, *, goes_on: bool) -> Iterator[tuple[list[str], float, float]]:
-        """The words of each n-gram of a length, and its two logarithms; nan: nothing is said."""
+    def _rows(self, length: int, count: int, *, is_history: bool) -> Iterator[tuple[list[str], float, float]]:
+        """The words of each n-gram of a length, and its two logarithms; nan: there is none."""
         if length > 1 and (line := next(self.lines, "the end")) != f"\\{length}-grams:":
             raise self.error(f"{line[:40]!r}", f"\\{length}-grams: after the {length - 1}-grams that \\data\\ promises")
         for done in range(count):
@@ -176,10 +176,10 @@ class _Reader:
             if line.startswith("\\") and "\t" not in line:
                 raise self.error(f"{done} {length}-grams", f"{count}, as \\data\\ says")
             fields = [field for field in line.replace("\t", " ").split(" ") if field]
-            if len(fields) != length + 1 and not (goes_on and len(fields) == length + 2):
-                raise self.error(f"{line[:60]!r}", f"a number, {length} words" + " and a number" * goes_on)
+            if len(fields) != length + 1 and not (is_history and len(fields) == length + 2):
+                raise self.error(f"{line[:60]!r}", f"a number, {length} words" + " and a number" * is_history)
             left = self._number(fields[-1]) if len(fields) == length + 2 else math.nan
-            yield fields[1 : length + 1], self._number(fields[0], most=SLACK), left
+            yield fields[1 : length + 1], self._number(fields[0], most=MAX_ROUNDING), left
 
     def _number(self, text: str, most: float = 99.0) -> float:
         try:
@@ -188,14 +188,14 @@ class _Reader:
             value = math.nan
         if math.isnan(value) or value > most or value == math.inf:
             raise self.error(f"{text[:40]!r}", "a logarithm to base 10" + " of a probability: at most 0" * (most < 1))
-        return max(value, NEVER)
+        return max(value, LOG_OF_ZERO)
 
     def _single(self, count: int, order: int, words: Sequence[str] | None) -> tuple[list[str], Level]:
         """The words of all tokens, and the first level."""
         given: dict[str, tuple[float, float]] = {}
-        for (word,), logarithm, left in self._rows(1, count, goes_on=order > 1):
+        for (word,), logarithm, left in self._rows(1, count, is_history=order > 1):
             if word in given:
-                raise self.error(f"the word {word[:40]!r} stands there twice", "each once")
+                raise self.error(f"the word {word[:40]!r} is there twice", "each once")
             given[word] = logarithm, left
         names = list(words) if words is not None else [word for word in given if word != BEGIN]
         if words is None:
@@ -203,7 +203,7 @@ class _Reader:
         strange = next((word for word in given if word not in {*names, BEGIN, UNKNOWN}), None) if words else None
         if strange is not None:
             raise self.error(f"the word {strange[:40]!r} is no token of the tokenizer beside it", "the same words")
-        silent = NEVER, math.nan
+        silent = LOG_OF_ZERO, math.nan
         probability = np.array([given.get(name, silent)[0] for name in names])
         backoff = np.array([given.get(BEGIN if name == END else name, silent)[1] for name in names])
         whole = np.array([0, len(names)], dtype=np.int32)
@@ -212,16 +212,16 @@ class _Reader:
         )
 
     def _longer(
-        self, levels: Sequence[Level], count: int, kinds: Sequence[Mapping[str, int]], *, goes_on: bool
+        self, levels: Sequence[Level], count: int, kinds: Sequence[Mapping[str, int]], *, is_history: bool
     ) -> Level:
         """The next level: n-grams found by their histories, and put in order."""
         length, size = len(kinds), len(levels[0].tokens)
         flat: list[int] = []
         numbers: list[tuple[float, float]] = []
-        for words, logarithm, left in self._rows(length, count, goes_on=goes_on):
+        for words, logarithm, left in self._rows(length, count, is_history=is_history):
             for known, word in zip(kinds, words, strict=True):
                 if word not in known:
-                    raise self.error(f"{word[:40]!r} may not stand there, or is none of the 1-grams", "a known word")
+                    raise self.error(f"{word[:40]!r} is not allowed there, or is none of the 1-grams", "a known word")
                 flat.append(known[word])
             numbers.append((logarithm, left))
         rows = np.array(flat, dtype=np.int64).reshape(-1, length)
@@ -233,24 +233,24 @@ class _Reader:
             raise self.error(what, "every n-gram without its last word among the shorter ones")
         silent = int(np.isnan(levels[-1].backoff[np.unique(places)]).sum())
         if silent:
-            what = f"{silent} {length - 1}-grams begin longer ones and have no second number"
-            raise self.error(what, "what is left for other words")
+            what = f"{silent} {length - 1}-grams begin longer ones and have no backoff"
+            raise self.error(what, "a second number, the logarithm of what is left for other words")
         keys = places * size + rows[:, -1]
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         if (keys[1:] == keys[:-1]).any():
-            raise self.error(f"some {length}-grams stand there twice", "each once")
+            raise self.error(f"some {length}-grams are there twice", "each once")
         starts = np.searchsorted(keys, np.arange(len(levels[-1].tokens) + 1) * size).astype(np.int32)
         logarithms, left_over = np.array(numbers).reshape(-1, 2)[order].T
         tokens = (keys % size).astype(np.int32)
-        return Level(tokens, starts, logarithms.copy(), left_over.copy() if goes_on else np.empty(0))
+        return Level(tokens, starts, logarithms.copy(), left_over.copy() if is_history else np.empty(0))
 
 
 def _powers(level: Level) -> Level:
     """From logarithms; a history that begins nothing leaves everything to the shorter one."""
 
     def power(values: Floats) -> Floats:
-        return np.where(values <= NEVER, 0.0, 10.0 ** np.nan_to_num(values, nan=0.0))
+        return np.where(values <= LOG_OF_ZERO, 0.0, 10.0 ** np.nan_to_num(values, nan=0.0))
 
     return Level(level.tokens, level.starts, np.minimum(power(level.probability), 1.0), power(level.backoff))
 

@@ -1,7 +1,7 @@
 """Counting n-grams: all lengths of a text, level by level, with sorted arrays.
 
 A token's n-gram of length m is known by two numbers: the place of its history in level m − 1 and the token itself.
-Packed into one key of 64 bits and sorted, equal n-grams stand together and in the order of the tables. Memory is a few
+Packed into one key of 64 bits and sorted, equal n-grams lie together and in the order of the tables. Memory is a few
 arrays of the length of the text, whatever the order.
 """
 
@@ -22,7 +22,7 @@ class Counted:
     """The n-grams of one length: `tokens` and `starts` as in `Level`.
 
     counts    (N) how often each occurs
-    shorter   (N) where each without its first token stands in the level below
+    shorter   (N) the row of each without its first token, in the level below
     """
 
     tokens: NDArray[np.int32]
@@ -46,7 +46,8 @@ def count(
 ) -> list[Counted]:
     """The n-grams of 1 … `order` tokens of a text, each token counted once in each level that reaches it.
 
-    The text begins as if another had ended before it; over an `end` no n-gram reaches. `told` hears of each level.
+    The text begins as if another had ended before it; no n-gram reaches across an `end`. `told` is called with
+    the number of each level.
     """
     return list(counted(ids, order, vocab_size, end, told))
 
@@ -54,7 +55,7 @@ def count(
 def counted(
     ids: Ints, order: int, vocab_size: int, end: int | None = None, told: Callable[[int], None] | None = None
 ) -> Iterator[Counted]:
-    """The same one after the other."""
+    """The levels of `count`, one after the other."""
     if len(ids) and int(ids.max()) >= vocab_size:
         raise DataError(f"the token {int(ids.max())}", expected=f"tokens below {vocab_size}")
     text = np.asarray(ids, dtype=np.int32)
@@ -80,7 +81,7 @@ def counted(
 def _level(
     histories: NDArray[np.int32], words: NDArray[np.int32], shorter: NDArray[np.int32], below: int, vocab_size: int
 ) -> tuple[Counted, NDArray[np.int32]]:
-    """The n-grams of these histories and words, and where the one that ends at each token of the text stands."""
+    """The n-grams of these histories and words, and the row of the one that ends at each token of the text."""
     asked = np.flatnonzero(histories >= 0)
     keys = histories[asked].astype(np.int64) * vocab_size + words[asked]
     keys, order = _sorted(keys)
@@ -96,7 +97,7 @@ def _level(
 
 
 def _sorted(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ints]:
-    """The keys in order and where each stood, equal ones as they were."""
+    """The sorted keys and the position of each before (a stable sort)."""
     compiled = loops(len(keys))
     if compiled is not None:
         result: tuple[NDArray[np.int64], Ints] = compiled.sort_places(keys, int(keys.max()))

@@ -2,8 +2,8 @@
 
 Shannon 1948, "A Mathematical Theory of Communication", wrote English by them; until about 2010 they were what a
 language model was. n = 1 is the bag of words: the order of the tokens does not matter to it. Nothing is learned by
-gradients: the text is counted (`ngram_counts.py`), counts become probabilities (`ngram_smoothing.py`), and these are
-looked up (`ngram_tables.py`). The file format that others use for such models is in `arpa.py`.
+gradients: the text is counted (`counts.py`), counts become probabilities (`smoothing.py`), and these are looked up
+(`tables.py`). The file format that others use for such models is in `arpa.py`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from weft.models.sites import ReachLayer, ReachStack, no_part
 from weft.models.sizing import Sizing
 
 COUNTED = "By its order: how much of that was ever counted together is up to the text."
-LONGEST = 20  # tokens of an n-gram
-ENOUGH = 200_000  # held-out tokens to choose a few numbers by
-AT_ONCE = 1 << 25  # numbers in a table of shares that is made at once
+MAX_ORDER = 20  # tokens of an n-gram
+MAX_VALIDATION_TOKENS = 200_000  # for choosing the open numbers of the smoothing
+MAX_TABLE_NUMBERS = 1 << 25  # in a table of probabilities that is computed at once
 FIELDS = ("tokens", "starts", "probability", "backoff")
 DTYPES = ((torch.int32,), (torch.int32, torch.int64), (torch.float64,), (torch.float64,))
 
@@ -42,17 +42,18 @@ PRESETS: dict[str, dict[str, object]] = {
     "unigram": {"order": 1},
     "bigram": {"order": 2},
     "trigram": {"order": 3},
-    **{f"{n}gram": {"order": n} for n in range(1, LONGEST + 1)},
+    **{f"{n}gram": {"order": n} for n in range(1, MAX_ORDER + 1)},
 }
 
 
 class NGramConfig(LanguageConfig, kind="ngram"):
-    """`order` is n: how many tokens an n-gram has. `end` is the token that ends a text; over it nothing reaches."""
+    """`order` is n: how many tokens an n-gram has. `end` is the token that ends a text; no n-gram
+    reaches across it."""
 
     learns: ClassVar = {CausalLM: Sizing(), LearnsByCounting: Sizing(default=True)}
     presets: ClassVar = PRESETS
 
-    order: Annotated[int, Between(1, LONGEST)] = 5
+    order: Annotated[int, Between(1, MAX_ORDER)] = 5
     smoothing: SmoothingConfig = KneserNeyConfig()
     end: Count | None = None
 
@@ -103,7 +104,7 @@ class NGramConfig(LanguageConfig, kind="ngram"):
 
 
 def _check_level(m: int, tensors: Mapping[str, Tensor], above: int, config: NGramConfig) -> None:
-    """Refuse tables whose parts do not fit together: they are walked through without looking again."""
+    """Refuse tables whose parts do not fit together: later they are read without another check."""
     for name, dtypes in zip(FIELDS, DTYPES, strict=True):
         if tensors[name].dim() != 1 or tensors[name].dtype not in dtypes:
             raise WeightsError(f"'levels.{m}.{name}' is {tensors[name].dtype} of {tensors[name].dim()} dimensions")
@@ -124,7 +125,7 @@ def _check_level(m: int, tensors: Mapping[str, Tensor], above: int, config: NGra
 
 
 class LastTokens:
-    """What a count model keeps of what it has read: the tokens themselves, row by row."""
+    """The cache of a count model: the tokens themselves, row by row."""
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
@@ -184,15 +185,15 @@ class NGram(Model):
         return [ReachStack([ReachLayer("counts", self, (Recent(self.config.order - 1),))], note=COUNTED)]
 
     def new_caches(self, capacity: int | None = None) -> list[Cache]:
-        """One memory of what was read."""
+        """An empty `LastTokens`."""
         return [LastTokens()]
 
     def count(self, tokens: Ids, validation: Ids, told: Callable[[int], None]) -> dict[str, Any]:
-        """Count n-grams of 1 to n tokens (`told` hears of each length), smooth them by what was held out, and take the
-        tables over; what was found: the loss of the text itself, the number of n-grams, the smoothing."""
+        """Count n-grams of 1 to n tokens (`told` is called with each length), smooth them by the validation tokens, and
+        keep the tables. Returns the loss of the text itself, the number of n-grams, and the smoothing."""
         config = self.config
         levels = list(counted(np.asarray(tokens), config.order, config.vocab_size, config.end, told))
-        smoothing = config.smoothing.fitted(levels, np.asarray(validation[:ENOUGH]), config.end)
+        smoothing = config.smoothing.fitted(levels, np.asarray(validation[:MAX_VALIDATION_TOKENS]), config.end)
         tables = smoothing.tables(levels, config.end)
         self.levels = config.with_tables(tables).levels
         return {
@@ -234,7 +235,7 @@ class NGram(Model):
     def _after(
         self, tokens: Tensor, kept: Tensor, caches: Sequence[Cache] | None, asked: Tensor
     ) -> Float[Tensor, "A V"]:
-        """Log-probabilities after the tokens that are `asked`, row by row; the cache then remembers all that are
+        """Log-probabilities after the tokens marked by `asked`, row by row; the cache then holds all tokens marked by
         `kept`."""
         if tokens.dim() != 2 or tokens.shape != kept.shape:
             raise ShapeError(f"tokens have shape {tuple(tokens.shape)}", expected="(B, T), as `keep` has")
@@ -261,7 +262,7 @@ class NGram(Model):
 
     def _logarithms(self, flat: NDArray[np.int64], fresh: NDArray[np.int64], asked: NDArray[np.int64]) -> Tensor:
         tables, result = self.tables, torch.empty(len(asked), self.config.vocab_size, dtype=torch.float64)
-        step = max(1, AT_ONCE // self.config.vocab_size)
+        step = max(1, MAX_TABLE_NUMBERS // self.config.vocab_size)
         fresh = fresh[fresh < len(flat)]
         for first in range(0, len(asked), step):
             part = slice(first, first + step)
@@ -270,7 +271,7 @@ class NGram(Model):
 
 
 def _nats_of_training(levels: list[Counted], tables: NGramTables) -> float:
-    """Of the text that was counted: each token by the longest of its n-grams."""
+    """The loss of the counted text, in nats: each token by the longest of its n-grams."""
     total = 0.0
     for number, (level, table) in enumerate(zip(levels, tables.levels, strict=True)):
         longest = level.counts

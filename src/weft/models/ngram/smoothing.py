@@ -1,7 +1,7 @@
 """Smoothing: how counts become probabilities, so that what was never seen is not impossible.
 
-Every way fills the same tables (`ngram_tables.py`): a probability for each n-gram that was seen, and for each history
-what remains for the tokens that never followed it. Below the single tokens stands the uniform distribution, so that
+Every way fills the same tables (`tables.py`): a probability for each n-gram that was seen, and for each history
+what remains for the tokens that never followed it. Below the single tokens lies the uniform distribution, so that
 every token of the vocabulary has a share, except under maximum likelihood.
 
 Chen and Goodman 1998, "An Empirical Study of Smoothing Techniques for Language Modeling".
@@ -22,19 +22,21 @@ from weft.models.ngram.counts import Counted
 from weft.models.ngram.tables import Floats, Ints, Level, NGramTables
 
 Whole = NDArray[np.int64]
-FALLBACK = (0.5, 1.0, 1.5)  # discounts where there are too few n-grams to estimate them
-TRIED = tuple(float(f"{value:.3g}") for value in np.logspace(-5, 1, 61))  # values of k
-ROUNDS, CLOSE = 500, 1e-5  # of expectation and maximisation, at most; the change of a weight that ends them
+DEFAULT_DISCOUNTS = (0.5, 1.0, 1.5)  # discounts where there are too few n-grams to estimate them
+K_CANDIDATES = tuple(float(f"{value:.3g}") for value in np.logspace(-5, 1, 61))  # values of k
+MAX_EM_ROUNDS = 500  # of expectation and maximisation
+EM_TOLERANCE = 1e-5  # they end when no weight changes by more
 
 
 class SmoothingConfig(Choice):
-    """What is kept of what was seen, and what is left for the rest: `SmoothingConfig.registry` lists the ways."""
+    """How probability is moved from n-grams that were seen to those that were not; `SmoothingConfig.registry` lists the
+    ways."""
 
     chained: ClassVar[bool] = True  # an unseen history is replaced by a shorter one
-    counts: ClassVar[bool] = True  # else it comes with probabilities that others made of their counts
+    counts: ClassVar[bool] = True  # else its probabilities come from an imported file
 
     def fitted(self, counted: Sequence[Counted], validation: Ints, end: int | None) -> SmoothingConfig:
-        """The same with its open numbers chosen on held-out tokens."""
+        """The same with its open numbers chosen on validation tokens."""
         return self
 
     def check_order(self, order: int) -> None:
@@ -89,8 +91,8 @@ class MaximumLikelihoodConfig(SmoothingConfig, kind="maximum-likelihood", aliase
 class AddKConfig(SmoothingConfig, kind="add-k", aliases=("laplace", "lidstone")):
     """(count + k) / (count of the history + k · vocabulary), as if each token had followed k times more (Lidstone).
 
-    `k`: None is the value that predicts held-out text best. After a history that was never seen, all tokens are
-    equally likely: shorter histories are not asked.
+    `k`: None is the value that predicts the validation text best. After a history that was never seen, all tokens are
+    equally likely: there is no backoff to shorter histories.
     """
 
     chained: ClassVar[bool] = False
@@ -110,15 +112,16 @@ class AddKConfig(SmoothingConfig, kind="add-k", aliases=("laplace", "lidstone"))
         for reaches, histories, places, level in _matches(counted, validation, end):
             seen[reaches] = np.where(places >= 0, level.counts[places], 0)[reaches]
             after[reaches] = np.where(histories >= 0, level.sums(level.counts)[histories], 0)[reaches]
-        losses = [-np.log((seen[1:] + k) / (after[1:] + k * size)).sum() for k in TRIED]
-        return AddKConfig(k=TRIED[int(np.argmin(losses))])
+        losses = [-np.log((seen[1:] + k) / (after[1:] + k * size)).sum() for k in K_CANDIDATES]
+        return AddKConfig(k=K_CANDIDATES[int(np.argmin(losses))])
 
 
 class JelinekMercerConfig(SmoothingConfig, kind="jelinek-mercer", aliases=("interpolated",)):
-    """A mixture of what histories of all lengths say: weight · (count / count of the history) + the rest · shorter.
+    """A mixture of what histories of all lengths say: weight · (count / count of the history) + (1 − weight) ·
+    what the shorter one says.
 
-    `weights`: one for each length of n-grams, from single tokens on; empty: those that predict held-out text best,
-    found by expectation and maximisation (Jelinek and Mercer 1980).
+    `weights`: one for each length of n-grams, from single tokens on; empty: those that predict the validation text
+    best, found by expectation and maximisation (Jelinek and Mercer 1980).
     """
 
     weights: tuple[Share, ...] = ()
@@ -129,7 +132,7 @@ class JelinekMercerConfig(SmoothingConfig, kind="jelinek-mercer", aliases=("inte
                 f"{len(self.weights)} smoothing weights for n-grams of 1 … {order} tokens", expected=f"{order} of them"
             )
         if any(weight == 1 for weight in self.weights):
-            raise ConfigError("a smoothing weight of 1", expected="less than 1: something must be left for the unseen")
+            raise ConfigError("a smoothing weight of 1", expected="less than 1: unseen tokens need some probability")
 
     def shares(self, level: Counted, counts: Whole, length: int, size: int) -> tuple[Floats, Floats]:
         weight = self.weights[length - 1] if self.weights else 0.5
@@ -145,7 +148,7 @@ class JelinekMercerConfig(SmoothingConfig, kind="jelinek-mercer", aliases=("inte
             said.append(_divided(np.where(places >= 0, level.counts[places], 0), after)[1:])
             known.append(((after > 0) & reaches)[1:])
         weights = np.full(len(counted), 0.5)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_EM_ROUNDS):
             earlier = weights.copy()
             mixed = [np.full(len(validation) - 1, 1 / size)]
             for weight, own, here in zip(weights, said, known, strict=True):
@@ -155,13 +158,13 @@ class JelinekMercerConfig(SmoothingConfig, kind="jelinek-mercer", aliases=("inte
                 taken = np.where(known[n], asked * weights[n] * said[n] / mixed[n + 1], 0.0)
                 weights[n] = taken.sum() / max(asked[known[n]].sum(), 1e-300)
                 asked = asked - taken
-            if np.abs(weights - earlier).max() < CLOSE:
+            if np.abs(weights - earlier).max() < EM_TOLERANCE:
                 break
         return JelinekMercerConfig(weights=tuple(float(f"{w:.6g}") for w in weights.clip(1e-6, 1 - 1e-6)))
 
 
 class WittenBellConfig(SmoothingConfig, kind="witten-bell"):
-    """What is left for the unseen is as much as there were different tokens after the history: T / (count + T)
+    """Unseen tokens get as much as there were different tokens T after the history: T / (count + T)
     (Witten and Bell 1991, method C). Nothing has to be chosen."""
 
     def shares(self, level: Counted, counts: Whole, length: int, size: int) -> tuple[Floats, Floats]:
@@ -196,7 +199,7 @@ class KneserNeyConfig(SmoothingConfig, kind="kneser-ney", aliases=("modified-kne
 
 
 class ImportedConfig(SmoothingConfig, kind="imported"):
-    """Probabilities as a file from elsewhere gives them; a text cannot be counted in this way."""
+    """Probabilities as an imported file gives them; a text cannot be counted in this way."""
 
     counts: ClassVar[bool] = False
 
@@ -205,16 +208,17 @@ def discounts(counts: Whole) -> tuple[float, float, float]:
     """What is taken from counts of 1, 2 and 3 or more (Chen and Goodman's equation 26)."""
     ones, twos, threes, fours = (int((counts == n).sum()) for n in (1, 2, 3, 4))
     if not ones or not twos or not threes:
-        return FALLBACK
+        return DEFAULT_DISCOUNTS
     share = ones / (ones + 2 * twos)
     found = (1 - 2 * share * twos / ones, 2 - 3 * share * threes / twos, 3 - 4 * share * fours / threes)
-    return found if all(0 < amount <= n for n, amount in enumerate(found, 1)) else FALLBACK
+    return found if all(0 < amount <= n for n, amount in enumerate(found, 1)) else DEFAULT_DISCOUNTS
 
 
 def _matches(
     counted: Sequence[Counted], validation: Ints, end: int | None
 ) -> Iterator[tuple[NDArray[np.bool_], Whole, Whole, Counted]]:
-    """For each level: which tokens look back so far, where their histories and their n-grams stand, and the counts."""
+    """For each level: which tokens have so long a history, where their histories and their n-grams are, and the
+    counts."""
     tables = NGramTables([Level(one.tokens, one.starts, np.empty(0), np.empty(0)) for one in counted], end)
     reach = tables.reach(validation)
     walk = tables.walk(validation, reach, len(counted))

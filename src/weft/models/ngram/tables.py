@@ -1,6 +1,6 @@
 """The tables of a count model, and how they are read: which n-grams there are, and what each says.
 
-Level m holds the n-grams of m tokens as a tree: those that begin with the same m − 1 tokens (their history) stand
+Level m holds the n-grams of m tokens as a tree: those that begin with the same m − 1 tokens (their history) lie
 together, in the order of their last token, and `starts` says where. So an n-gram is found by walking: its place in
 level m follows from the place of its history in level m − 1. A whole text is looked up level by level with arrays.
 
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.integer[Any]]
 Floats = NDArray[np.float64]
-WORTH = 200_000  # tokens; for fewer, loading the compiled loops takes longer than they save
-BLOCK = 1 << 20  # tokens that are looked up at once
+MIN_TOKENS_FOR_LOOPS = 200_000  # for fewer, loading the compiled loops takes longer than they save
+TOKENS_PER_LOOKUP = 1 << 20  # bounds the memory of a long text
 
 
 @functools.cache
@@ -34,7 +34,7 @@ def has_loops() -> bool:
 
 def loops(count: int) -> Any | None:
     """The compiled loops if they are worth it for so many tokens and installed."""
-    if count < WORTH or not has_loops():
+    if count < MIN_TOKENS_FOR_LOOPS or not has_loops():
         return None
     from weft.models.ngram import loops as compiled
 
@@ -46,7 +46,7 @@ class Level:
     """N n-grams of one length, C histories.
 
     tokens        (N) the last token of each
-    starts        (C + 1) the followers of history c stand at starts[c] … starts[c + 1]
+    starts        (C + 1) the followers of history c are at starts[c] … starts[c + 1]
     probability   (N) of the last token after the others
     backoff       (N) what remains for tokens that never followed the n-gram, times what the shorter one says;
                   none (0) in the last level
@@ -63,7 +63,7 @@ class Level:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def find(self, histories: Ints, words: Ints) -> NDArray[np.int64]:
-        """Where the n-gram of each history (−1: none) and word stands; −1: it was not seen."""
+        """Where the n-gram of each history (−1: none) and word is in the table; −1: it was not seen."""
         compiled = loops(len(words))
         if compiled is not None:
             found = np.empty(len(words), dtype=np.int64)
@@ -73,7 +73,7 @@ class Level:
 
 
 def _find(starts: Ints, tokens: Ints, histories: Ints, words: Ints) -> NDArray[np.int64]:
-    """Halve what is left of all ranges at once, until nothing is."""
+    """Binary search in all ranges at once."""
     found = np.full(len(words), -1, dtype=np.int64)
     asked = np.flatnonzero(histories >= 0)
     wanted = words[asked]
@@ -98,7 +98,7 @@ def _find(starts: Ints, tokens: Ints, histories: Ints, words: Ints) -> NDArray[n
 class NGramTables:
     """All levels, from single tokens to the longest n-grams.
 
-    end       the token that ends a text: what came before it is not looked at. None: there is none
+    end       the token that ends a text: histories do not reach across it. None: there is none
     chained   whether a history that is not there is replaced by a shorter one; else every token is equally likely
     """
 
@@ -116,13 +116,14 @@ class NGramTables:
 
     @property
     def size(self) -> int:
-        """How many numbers there are to know: a probability for each n-gram, a backoff for each that goes on."""
+        """How many numbers there are to know: a probability for each n-gram, a backoff for each that begins a longer
+        one."""
         return sum(len(level.probability) + len(level.backoff) for level in self.levels)
 
     # -- walking through texts ----------------------------------------------------------------
 
     def reach(self, ids: Ints, fresh: Ints | None = None) -> NDArray[np.int64]:
-        """How many tokens there are to look back at before each; `fresh` are places where a text begins."""
+        """How many tokens of the same text come before each token; `fresh` are positions where a text begins."""
         places = np.arange(len(ids))
         borders = np.zeros(len(ids), dtype=np.int64)
         if fresh is not None:
@@ -135,7 +136,7 @@ class NGramTables:
         return np.minimum(places - np.maximum.accumulate(borders), self.order - 1)
 
     def walk(self, ids: Ints, reach: Ints, levels: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """For each of the first levels: where the history of each token stands, and where the n-gram that ends with it.
+        """For each of the first levels: the row of each token's history, and of the n-gram that ends with it.
 
         −1: it was not seen, or it would reach too far back. The history of a single token is nothing, which is there.
         """
@@ -165,9 +166,9 @@ class NGramTables:
     def nats(self, ids: Ints) -> float:
         """The summed negative log-probability of every token but the first; infinite if one cannot be."""
         total = 0.0
-        for start in range(1, len(ids), BLOCK):
+        for start in range(1, len(ids), TOKENS_PER_LOOKUP):
             first = max(0, start - self.order + 1)
-            found = self.probabilities(np.asarray(ids[first : start + BLOCK]))[start - first :]
+            found = self.probabilities(np.asarray(ids[first : start + TOKENS_PER_LOOKUP]))[start - first :]
             with np.errstate(divide="ignore"):
                 total -= float(np.log(found).sum())
         return total
@@ -175,7 +176,7 @@ class NGramTables:
     # -- what may come next -------------------------------------------------------------------
 
     def next_shares(self, ids: Ints, fresh: Ints, asked: Ints) -> Floats:
-        """What follows the tokens at the places `asked`: probabilities of all tokens, (asked, V)."""
+        """Probabilities of all tokens after the tokens at the positions `asked`: (asked, V)."""
         reach = self.reach(ids, fresh)
         places = [place[asked] for _, place in self.walk(ids, reach, self.order - 1)] if self.order > 1 else []
         ends = np.zeros(len(asked), dtype=bool) if self.end is None else ids[asked] == self.end

@@ -1,8 +1,8 @@
-"""How Hugging Face stores a T5 of either generation: one `model_type`, and few settings that tell them apart.
+"""How Hugging Face stores a T5 of either generation: one `model_type`, and few settings that distinguish them.
 
 Whether the head is tied is said twice there. Until version 4 of transformers `tie_word_embeddings` says it, and
 whether states are divided by √width with it. Since version 5 that setting is always true in files, and
-`scale_decoder_outputs` speaks of the division alone: then the head is tied if the file holds no tensor for it.
+`scale_decoder_outputs` sets the division alone: then the head is tied if the file holds no tensor for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.blocks.feedforward import GatedConfig
 from weft.models.base import ModelConfig
 from weft.models.converter import TEXT_TO_TEXT, Converter
 from weft.models.field_table import Field, FieldTable, Fixed, Only, Together, TrainingOnly, Unread
-from weft.models.gpt.converters import HOW_IT_IS_RUN
+from weft.models.gpt.converters import UNREAD_SETTINGS
 from weft.models.hugging_face_config import HuggingFaceConfig
 from weft.models.t5.model import T5Config
 from weft.models.usual_parts import (
@@ -120,7 +120,7 @@ class T5Converter(Converter, name="t5", architecture="T5ForConditionalGeneration
         Only("is_decoder", False, why="Weft's T5 reads and writes"),
         Only("tie_encoder_decoder", False, why="reading and writing layers have weights of their own in Weft"),
         Only("pruned_heads", None, {}, why="every layer has the same heads in Weft"),
-        Unread("initializer_factor", "classifier_dropout", *HOW_IT_IS_RUN),
+        Unread("initializer_factor", "classifier_dropout", *UNREAD_SETTINGS),
     )
 
     def read_config(self, theirs: HuggingFaceConfig) -> T5Config:
@@ -128,7 +128,7 @@ class T5Converter(Converter, name="t5", architecture="T5ForConditionalGeneration
         return self.fields.read(theirs, T5Config)
 
     def fitted(self, config: ModelConfig, names: Callable[[], Iterable[str]]) -> T5Config:
-        """Where states are not divided, a tensor for the head says that it is not tied."""
+        """Where states are not divided, a tensor for the head means that it is not tied."""
         assert isinstance(config, T5Config)
         own = config.tied == "unscaled" and HEAD in set(names())
         return config.override({"tied": False}) if own else config

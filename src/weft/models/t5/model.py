@@ -1,10 +1,10 @@
-"""T5: every task is a text that is read and a text that is written; positions are told by distances alone.
+"""T5: every task is a text that is read and a text that is written; positions are relative distances alone.
 
 Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer". One config
 expresses both published generations: v1.0 (ReLU, and the token table as the head: `t5-small`, `t5-base`) and v1.1
 (gated GELU after Shazeer 2020, and a head of its own: `t5-v1_1-small`, and the default in a laptop's size). Norms are
-RMS norms, maps have no biases, and scores are not divided by √head_width: the start of the queries does that. How
-Hugging Face writes it down stands in `converters.py`.
+RMS norms, maps have no biases, and scores are not divided by √head_width: the start of the queries does that. The
+format of Hugging Face is in `converters.py`.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ PRESETS: dict[str, dict[str, object]] = {
 class T5Config(PairModelConfig, kind="t5"):
     """The sizes and parts of a T5. Attention heads are a field of `attention`.
 
-    max_length  of the texts it is made for; distances know no limit
+    max_length  of the texts it is made for; relative distances have no limit
     depth       layers that read, and layers that write unless `decoder_depth` says otherwise
-    position    one table for each stack, shared by its layers; reading tells ahead from behind, writing only looks
-                behind, and from the target to the source there are no distances
+    position    one table for each stack, shared by its layers; bidirectional in the encoder, one-way in the decoder,
+                and none in cross-attention
     tied        whether the head is the token table, for states divided by √width (v1.0), or "unscaled" for states
                 as they are; or a map of its own (v1.1)
     dropout     of token vectors, of branches, and of the last states of both stacks; attention and feed-forward have
@@ -107,7 +107,8 @@ class T5Config(PairModelConfig, kind="t5"):
         check_attention(self.attention, self.position, writes=True)
         if isinstance(self.position, RelativeConfig) and not self.position.two_way:
             raise ConfigError(
-                "position.two_way = False", expected="true: reading looks both ways, and writing only back by itself"
+                "position.two_way = False",
+                expected="true: the encoder is bidirectional, and the decoder is one-way by itself",
             )
         if self.start >= self.vocab_size:
             raise ConfigError(f"start = {self.start}", expected=f"a token below {self.vocab_size}")

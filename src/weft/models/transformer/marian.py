@@ -2,7 +2,7 @@
 
 Marian lays the sines of a position first and then the cosines, where the paper takes them in turn. That is one fixed
 order of the channels: moved in every weight that touches the stream, it is the same model, so the paper's own presets
-can be said there too.
+can be written in this format too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.errors import UnsupportedError
 from weft.models.base import ModelConfig
 from weft.models.converter import TEXT_TO_TEXT, Converter
 from weft.models.field_table import ByTensors, Field, FieldTable, Fixed, Only, Together, Unread
-from weft.models.gpt.converters import HOW_IT_IS_RUN, LAYER
+from weft.models.gpt.converters import LAYER, UNREAD_SETTINGS
 from weft.models.hugging_face_config import HuggingFaceConfig
 from weft.models.transformer.model import TransformerConfig
 from weft.models.usual_parts import (
@@ -33,7 +33,7 @@ from weft.models.usual_parts import (
 )
 from weft.weights import AnyRow, Change, Computed, Row, Tied, WeightTable
 
-EPS, BASE = 1e-5, 10_000.0  # of norms and of sinusoids; their config has no word for either
+EPS, BASE = 1e-5, 10_000.0  # of norms and of sinusoids; their config has no setting for either
 READS = "Weft's Transformer reads before it writes"
 ATTENTION = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
 READER = {"self_attn_layer_norm": "attention_residual.norm", "final_layer_norm": "feed_forward_residual.norm"}
@@ -105,15 +105,15 @@ class MarianConverter(Converter, name="marian", architecture="MarianMTModel", pr
         *PLAIN_FEED_FORWARD,
         *PLAIN_ATTENTION,
         ByTensors("head_bias", True, why="without final_logits_bias there is none"),
-        Only("normalize_before", False, None, why="norms stand behind each part in Marian"),
+        Only("normalize_before", False, None, why="norms come after each part in Marian"),
         Only("normalize_embedding", False, None, why="token vectors have no norm in Marian"),
         Only("add_final_layer_norm", False, None, why="the stacks end without a norm in Marian"),
         Only("is_decoder", False, None, why=READS),
-        Unread("encoder_layerdrop", "decoder_layerdrop", "init_std", *HOW_IT_IS_RUN),
+        Unread("encoder_layerdrop", "decoder_layerdrop", "init_std", *UNREAD_SETTINGS),
     )
 
     def fitted(self, config: ModelConfig, names: Callable[[], Iterable[str]]) -> ModelConfig:
-        """Whether the logits have biases, the tensors say: without any they are zero there."""
+        """Whether the logits have biases follows from the tensors: without any they are zero there."""
         return config.override({"head_bias": "final_logits_bias" in set(names())})
 
     def auto_class(self, config: ModelConfig) -> str:

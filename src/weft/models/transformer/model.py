@@ -1,9 +1,9 @@
-"""The Transformer: it reads a text, and writes another while looking at it.
+"""The Transformer: an encoder reads a text, and a decoder writes another while attending to it.
 
 Vaswani et al. 2017, "Attention Is All You Need". One config expresses the paper exactly (sinusoids, post-norm, ReLU,
 one table of token vectors for source, target and head, scaled by √width: `transformer-base`, `transformer-big`) and
 the parts that our GPT learns fastest with, which are the default here too (docs/decisions/008-default-translator.md).
-How Marian, the translation models of Hugging Face, writes it down stands in `marian.py`.
+The format of Marian, the translation models of Hugging Face, is in `marian.py`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TransformerConfig(PairModelConfig, kind="transformer"):
     depth              layers that read, and layers that write unless `decoder_depth` says otherwise
     norm_first         pre-norm layers, a last norm, and token vectors that are normed; or post-norm as in the paper,
                        and token vectors times √width
-    memory             what the writing layers look at: the reading ones' "last" states, those of the "same" layer, or
+    memory             what the decoder's layers attend to: the encoder's "last" states, those of the "same" layer, or
                        the last ones in one table with what is written already ("joint")
     head_bias          whether the logits have biases (Marian's have)
     start              the token that a target begins with
@@ -103,12 +103,12 @@ class TransformerConfig(PairModelConfig, kind="transformer"):
         super().check()
         check_attention(self.attention, self.position, writes=True)
         if self.memory == "same" and self.writing != self.depth:
-            given = f"memory = same with {self.depth} reading and {self.writing} writing layers"
-            raise ConfigError(given, expected="as many of both: each reads its own partner")
+            given = f"memory = same with {self.depth} encoder layers and {self.writing} decoder layers"
+            raise ConfigError(given, expected="as many of both: each decoder layer attends to its own encoder layer")
         if self.memory == "joint" and isinstance(self.position, RelativeConfig | ALiBiConfig):
             raise ConfigError(
                 f"memory = joint with position = {self.position.kind}",
-                expected="rotary, sinusoidal, learned or none: no distance leads from a target to a source",
+                expected="rotary, sinusoidal, learned or none: a target and a source token have no distance",
             )
         if self.memory == "joint" and not isinstance(self.attention, SoftmaxConfig | HardConfig):
             given = f"memory = joint with attention.kind = {self.attention.kind}"

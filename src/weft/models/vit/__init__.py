@@ -1,4 +1,4 @@
-"""ViT: a Transformer that reads patches of an image; how Hugging Face writes it down."""
+"""ViT: a Transformer that reads patches of an image; and its formats of Hugging Face and timm."""
 
 from weft.models.vit.converters import ViTConverter
 from weft.models.vit.model import ViT, ViTConfig

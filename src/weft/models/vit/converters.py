@@ -18,7 +18,7 @@ from weft.weights import Ignored, Row, WeightTable
 
 TRUNK, CLASSES = "ViTModel", "ViTForImageClassification"
 NO_POOLER = "a trunk has its pooler there: head.hidden"
-# what stands in files, and what transformers 5 calls the same in memory, as some files have it too
+# names in most files, and those of transformers 5, which some files have
 OLD = {
     "encoder.layer.{layer}.attention.attention.query": "attention.query",
     "encoder.layer.{layer}.attention.attention.key": "attention.key",
@@ -42,7 +42,7 @@ NEW = {
 
 
 def _read_head(theirs: HuggingFaceConfig) -> dict[str, Any]:
-    """What their class has on top; without a class, everything that there may be, and the tensors will say."""
+    """What their class has on top; without a class, everything that there may be, until `fitted` reads the tensors."""
     kind = theirs.architecture({TRUNK: TRUNK, CLASSES: CLASSES}, "")
     hidden = 0 if kind == CLASSES else theirs.size("pooler_output_size", theirs.size("hidden_size"))
     classes = {} if kind == TRUNK else read_classes(theirs, twins=True)
@@ -108,7 +108,7 @@ class ViTConverter(Converter, name="vit", architecture=CLASSES, prefix="vit."):
     )
 
     def fitted(self, config: ModelConfig, names: Callable[[], Iterable[str]]) -> ViTConfig:
-        """A trunk may come without its pooler; and where no class is named, the tensors say what there is."""
+        """A trunk may come without its pooler; and where no class is named, the heads follow from the tensors."""
         assert isinstance(config, ViTConfig)
         if not config.head.hidden:
             return config

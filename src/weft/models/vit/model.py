@@ -1,11 +1,11 @@
 """ViT: a Transformer that reads an image as a row of patches.
 
 Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale". One config
-expresses the paper's models exactly (class token, learned positions, pre-norm, GELU, biases: `vit-b` and the rest) and
-what learns fastest from few images on a laptop, which is the default: a stem of small convolutions before the
-patches (Xiao et al. 2021, "Early Convolutions Help Transformers See Better"), and the mean of all states instead of a
-class token. Cutting an image into patches and mapping each is one convolution whose stride is its kernel: ViT is not
-free of convolutions. How others write such models down stands in `converters.py` and `timm.py`.
+expresses the paper's models exactly (class token, learned positions, pre-norm, GELU, biases: `vit-b` and the other
+sizes) and what learns fastest from few images on a laptop, which is the default: a stem of small convolutions before
+the patches (Xiao et al. 2021, "Early Convolutions Help Transformers See Better"), and the mean of all states instead of
+a class token. Cutting an image into patches and mapping each is one convolution whose stride is its kernel: ViT is not
+free of convolutions. The formats of other programs are in `converters.py` and `timm.py`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 
 
-SIZES = (  # first width of the stem, width, depth, rows of places that are read
+SIZES = (  # first width of the stem, width, depth, rows of patches
     (32, 64, 2, 4),
     (32, 96, 2, 4),
     (32, 128, 2, 4),
@@ -97,7 +97,7 @@ class ViTConfig(ImageConfig, kind="vit"):
     patch        rows and columns of a patch
     stem         widths of 3×3 convolutions before the patches, each of which halves the image; a patch is that much
                  smaller for them, so the number of patches stays
-    pool         what stands for the whole image: a "class" token that is read with the patches, or their "mean"
+    pool         the vector of the whole image: a "class" token that is read with the patches, or their "mean"
     """
 
     learns: ClassVar = image_sizing(_size, default=True)
@@ -124,14 +124,14 @@ class ViTConfig(ImageConfig, kind="vit"):
                 expected=f"patches of a multiple of {self.halved}: each convolution halves the image",
             )
         if self.pool == "class" and any(self.attention.for_layer(number).by_rows for number in range(self.depth)):
-            expected = "pool = mean: a class token has no place in the image, and so no window"
+            expected = "pool = mean: a class token has no place in the image, and so is in no window"
             raise ConfigError("attention by windows with pool = class", expected=expected)
         if self.image_size < self.patch:
             raise ConfigError(f"patches of {self.patch} in images of {self.image_size}", expected="smaller patches")
 
     @property
     def cells(self) -> Cells:
-        """Rows and columns of patches; a rest at the border that fills no patch is not read."""
+        """Rows and columns of patches; pixels at the border that fill no patch are not read."""
         side = self.patches_along(self.image_size)
         return side, side
 
@@ -217,7 +217,7 @@ class ViT(ImageModel):
         return [Grid(self.config.patches_along(rows), self.config.patches_along(columns))]
 
     def pixels_read(self, rows: int, columns: int) -> tuple[int, int]:
-        """Less than all: a rest that fills no patch is left out."""
+        """Whole patches only: pixels that fill none are left out."""
         (grid,), patch = self.place_grids(rows, columns), self.config.patch
         return min(rows, grid.rows * patch), min(columns, grid.columns * patch)
 

@@ -16,7 +16,7 @@ from weft.weights import Row, WeightTable
 
 VIT_NAME = re.compile(r"(vit|deit)_(tiny|small|base|large|huge)_patch(8|14|16|32)_(\d{2,4})")
 VIT_SIZES = {"tiny": "vit-ti", "small": "vit-s", "base": "vit-b", "large": "vit-l", "huge": "vit-h"}
-OTHER_PARTS = {  # of tensors by which timm's other kinds of ViT are told
+OTHER_PARTS = {  # of timm's other kinds of ViT, by their tensors
     "norm_pre": "a norm before the layers",
     "fc_norm": "a norm after pooling",
     "reg_token": "tokens beside the class token",

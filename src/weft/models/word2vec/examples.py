@@ -1,7 +1,7 @@
-"""What word2vec learns from: which words of a block of text stay, how far each looks, which negatives it draws.
+"""Training examples of word2vec: subsampling of frequent words, random window sizes, and negative samples.
 
 Every draw is a pure function of the seed, the block and a counter (SplitMix64, Steele et al. 2014), so examples do not
-depend on who works on which block. The compiled loop draws the same numbers one by one.
+depend on which thread works on which block. The compiled loop draws the same numbers one by one.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.int32]
 Flags = NDArray[np.bool_]
-BORDER = -1  # stands between two documents: nobody looks across
+DOCUMENT_BORDER = -1  # between two documents: no context reaches across it
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-ALL = (1 << 64) - 1
+MASK_64_BITS = (1 << 64) - 1
 
 
 def hash_pair(base: int, number: int) -> int:
-    """The draw with this number: 64 bits that look like chance."""
-    z = (base + (number + 1) * GOLDEN) & ALL
-    z = ((z ^ (z >> 30)) * FIRST) & ALL
-    z = ((z ^ (z >> 27)) * SECOND) & ALL
+    """The draw with this number: 64 pseudo-random bits."""
+    z = (base + (number + 1) * GOLDEN) & MASK_64_BITS
+    z = ((z ^ (z >> 30)) * FIRST) & MASK_64_BITS
+    z = ((z ^ (z >> 27)) * SECOND) & MASK_64_BITS
     return z ^ (z >> 31)
 
 
@@ -37,7 +37,8 @@ def hash_many(base: int, numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class Word2VecExamples:
-    """Context words and what is to be guessed from them: the right word first, then negatives; `keep` is what counts.
+    """Context words and what is to be guessed from them: the right word first, then negatives; `keep` marks the real
+    ones.
 
     context (N, C), words (N, 1 + negative)
     """
@@ -49,7 +50,7 @@ class Word2VecExamples:
 
 
 class Chances:
-    """By how often each word occurs: whether it is passed over, and how often it is drawn as a negative."""
+    """Subsampling and negative-sampling probabilities of each word, from its frequency."""
 
     def __init__(self, counts: NDArray[np.int64], config: Any, seed: int) -> None:
         self.config, self.seed = config, hash_pair(seed, 0)
@@ -62,13 +63,13 @@ class Chances:
         self.table = alias_table(counts.astype(np.float64) ** config.power)
 
     def base(self, block: int) -> int:
-        """Where the draws of a block begin."""
+        """The seed of a block's draws."""
         return hash_pair(self.seed, block)
 
     def examples(self, words: Words, base: int) -> Word2VecExamples:
-        """All examples of a block; `words` are ids, with `BORDER` between documents."""
+        """All examples of a block; `words` are ids, with `DOCUMENT_BORDER` between documents."""
         window, negative, count = self.config.window, self.config.negative, len(words)
-        is_word = words != BORDER
+        is_word = words != DOCUMENT_BORDER
         stays = is_word & ((hash_many(base, np.arange(count)) >> np.uint64(32)) <= self.kept[words])
         document = np.cumsum(~is_word)[stays]
         kept = words[stays].astype(np.int64)

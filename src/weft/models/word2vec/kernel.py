@@ -1,5 +1,5 @@
 """The compiled loop of word2vec: blocks of words in, two matrices changed, the loss out. It computes what
-`loss.py` says, one example after another, each with the weights that the last one left.
+`loss.py` says, one example after another, each with the weights after the last one.
 
 numba compiles it at its first use and keeps the result on disk; it holds no lock of Python, so threads work on the same
 matrices at once without waiting for each other (Recht et al. 2011, "Hogwild!"). Rows begin on cache lines (`lined_up`),
@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from weft.models.word2vec.examples import BORDER, FIRST, GOLDEN, SECOND
+from weft.models.word2vec.examples import DOCUMENT_BORDER, FIRST, GOLDEN, SECOND
 
 logging.getLogger("numba").setLevel(logging.WARNING)
 Floats = NDArray[np.float32]
@@ -29,7 +29,7 @@ OPTIONS: dict[str, Any] = {
 _GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST), np.uint64(SECOND)
 _ONE, _HALF, _LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
-_LARGE = 1e200  # a product of factors up to here; one example more does not overflow
+_MAX_PRODUCT = 1e200  # of factors: one example more does not overflow
 ZERO, UNIT = np.float32(0), np.float32(1)
 
 
@@ -52,7 +52,7 @@ def _stay(words, kept, base, stays, left, right):  # type: ignore[no-untyped-def
     count = start = 0
     for i in range(len(words)):
         word = words[i]
-        if word == BORDER:
+        if word == DOCUMENT_BORDER:
             start = count
         elif np.uint32(_mixed(base, np.uint64(i)) >> _HALF) <= kept[word]:
             stays[count] = word
@@ -151,7 +151,7 @@ def cbow(words, input, output, kept, table, window, negative, rate, base):  # ty
                     input[row, k] += error[k]
         loss += total
         product *= factor
-        if product > _LARGE:
+        if product > _MAX_PRODUCT:
             loss += np.log(product)
             product = 1.0
         examples += 1
@@ -179,7 +179,7 @@ def skipgram(words, input, output, kept, table, window, negative, rate, base):  
                 input[row, k] += error[k]
             loss += total
             product *= factor
-            if product > _LARGE:
+            if product > _MAX_PRODUCT:
                 loss += np.log(product)
                 product = 1.0
             examples += 1

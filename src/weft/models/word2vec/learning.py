@@ -1,5 +1,5 @@
-"""Who learns the examples of word2vec: the compiled loop where numba is installed, else numpy, which is some hundred
-times slower and computes the same. A full softmax is always numpy's: its time goes into products of all words."""
+"""Learners of word2vec: the compiled loop where numba is installed, else numpy, which is some hundred times slower and
+computes the same. A full softmax is always numpy's: its time goes into products of all words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from weft.models.word2vec.examples import Chances, Words
 
-LINE = 16  # numbers in a cache line
+CACHE_LINE_NUMBERS = 16  # float32 numbers of 64 bytes
 Floats = NDArray[np.floating[Any]]
 
 
@@ -23,23 +23,23 @@ class Learner(Protocol):
 
 
 def has_loop() -> bool:
-    """Whether the compiled loop can be had."""
+    """Whether the compiled loop is available."""
     return importlib.util.find_spec("numba") is not None
 
 
 def learner(model: Any, chances: Chances) -> Learner:
-    """What changes the weights of this model in place; that are `lined_up`, if the loop is to be fast."""
+    """The learner that changes the weights of this model in place; it is fast if they are `lined_up`."""
     if model.config.negative and has_loop() and model.input.weight.dtype == torch.float32:
         return _Compiled(model, chances)
     return _Plain(model, chances)
 
 
 def lined_up(weight: torch.Tensor) -> torch.Tensor:
-    """The same table with rows that begin on cache lines; the numbers between them are zero and stay it."""
+    """The same table with rows that begin on cache lines; the padding between them stays zero."""
     rows, width = weight.shape
-    across = -(-width // LINE) * LINE
-    room = torch.zeros(rows * across + LINE)
-    begin = -(room.data_ptr() // 4) % LINE
+    across = -(-width // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
+    room = torch.zeros(rows * across + CACHE_LINE_NUMBERS)
+    begin = -(room.data_ptr() // 4) % CACHE_LINE_NUMBERS
     whole = room[begin : begin + rows * across].view(rows, across)
     whole[:, :width] = weight
     return whole[:, :width]

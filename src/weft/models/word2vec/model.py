@@ -43,11 +43,11 @@ class Word2VecConfig(ModelConfig):
     window       how far context reaches at most; each place draws its own reach from 1 … window
     negative     words drawn for each example that are not to be guessed; 0: all words compete (full softmax, slow)
     sample       words more frequent than this share of the text are passed over now and then; 0: never
-    power        negatives are drawn by frequency to this power
+    power        negatives are drawn with probability ∝ frequency ** power
     """
 
     learned_in_place = True
-    alone: ClassVar[bool] = False  # each word around guesses by itself, instead of their mean
+    alone: ClassVar[bool] = False  # each context word predicts by itself, instead of their mean
 
     vocab_size: Size
     width: Annotated[int, Between(1, 65536)] = 100
@@ -105,13 +105,13 @@ class Word2Vec(Model):
         return self.input.weight
 
     def lined_up(self) -> Self:
-        """With tables that the loop reads fast."""
+        """Align the rows of both tables with cache lines, for the loop."""
         for table in (self.input, self.output):
             table.weight = nn.Parameter(lined_up(table.weight.detach()))
         return self
 
     def chances(self, counts: NDArray[np.int64], seed: int) -> Chances:
-        """What is drawn while it learns, of words that occur so often."""
+        """The sampling probabilities for words with these counts."""
         return Chances(counts, self.config, seed)
 
     def workers(self, chances: Chances, blocks: Callable[[int], Words], threads: int, first: int = 0) -> Workers:
@@ -152,7 +152,7 @@ class Word2Vec(Model):
         keep: Bool[Tensor, "N C"],
         words: Int[Tensor, "N K"] | None = None,
     ) -> Float[Tensor, "N K"]:
-        """How well each of `words` fits among its context: a score each; None: of all words of the vocabulary."""
+        """The score of each of `words` in its context; None: of all words of the vocabulary."""
         hidden = self.hidden(context, keep)
         if words is None:
             return hidden @ self.output.weight.T

@@ -1,7 +1,7 @@
 """Threads that learn word vectors, block after block, each block by whichever thread is free.
 
 Several threads change the same matrices without waiting for each other (Recht et al. 2011, "Hogwild!"): that is faster
-and learns as well, but the last digits depend on who was first.
+and learns as well, but the last digits depend on the order of the threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.models.block_learning import BlockLosses
-from weft.models.word2vec.examples import BORDER, Chances, Words
+from weft.models.word2vec.examples import DOCUMENT_BORDER, Chances, Words
 from weft.models.word2vec.learning import learner
 
 
@@ -31,7 +31,7 @@ class Workers:
         self, model: Any, chances: Chances, blocks: Callable[[int], Words], threads: int, first: int = 0
     ) -> None:
         self.blocks, self.chances, self.threads = blocks, chances, max(1, threads)
-        self.first = first  # draws of what is held out are others than those of the text
+        self.first = first  # validation blocks have other draws than those of the text
         self.learn_block = learner(model, chances)
 
     def learn(self, numbers: Sequence[int], rate: float) -> BlockLosses:
@@ -44,7 +44,7 @@ class Workers:
                 words = self.blocks(numbers[place])
                 base = self.chances.base(self.first + numbers[place])
                 loss, examples = self.learn_block(words, rate, base)
-                found[place] = loss, examples, np.count_nonzero(words != BORDER)
+                found[place] = loss, examples, np.count_nonzero(words != DOCUMENT_BORDER)
 
         if self.threads == 1:
             work()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from weft.checkpoints.files import write_text
 from weft.data import TokenFile
 from weft.errors import DataError, did_you_mean
-from weft.models.word2vec.examples import BORDER, Words
+from weft.models.word2vec.examples import DOCUMENT_BORDER, Words
 from weft.text import Tokenizer
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ class WordList:
         return cls(tuple(order), np.array([found[word] for word in order], dtype=np.int64), lowercase)
 
     def token_rows(self, tokenizer: Tokenizer) -> Words:
-        """The row of each token, `BORDER` for the end of a text, `NO_WORD` for what is no word."""
+        """The row of each token, `DOCUMENT_BORDER` for the end of a text, `NO_WORD` for what is no word."""
         table = np.full(tokenizer.vocab_size, NO_WORD, dtype=np.int32)
         for number, word in _words_of(tokenizer, self.lowercase):
             table[number] = self.rows.get(word, NO_WORD)
-        table[tokenizer.end] = BORDER
+        table[tokenizer.end] = DOCUMENT_BORDER
         return table
 
     # -- files --------------------------------------------------------------------------------
