@@ -9,7 +9,7 @@ import typer
 
 import weft
 from weft.cli import compare, main, train
-from weft.tasks.options import COLUMNS, CompareOptions, Option, TrainOptions, asked_for, flag_of
+from weft.tasks.options import COLUMN_OPTIONS, CompareOptions, Option, TrainOptions, asked_for, flag_of
 from weft.tasks.request import Request
 
 OF_THE_COMMAND = {"data", "dry_run", "as_json", "until_eof"}
@@ -51,7 +51,7 @@ def test_a_request_has_every_option():
     fields = {field.name for field in dataclasses.fields(Request)}
     said = dict.fromkeys(defined(TrainOptions), "x") | {"set": {}}
     assert set(asked_for((), said)["options"]) <= fields
-    assert set(COLUMNS) <= set(defined(TrainOptions))
+    assert set(COLUMN_OPTIONS) <= set(defined(TrainOptions))
 
 
 def test_what_was_not_said_is_not_asked_for():

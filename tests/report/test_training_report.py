@@ -338,7 +338,7 @@ def test_large_data_are_not_read_again(book, tmp_path, monkeypatch):
     run_weft(*classifier_command("t.csv", "run", 4), cwd=tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run" / "examples.json").unlink()
-    monkeypatch.setattr("weft.tasks.data_facts.LARGE", 100)
+    monkeypatch.setattr("weft.tasks.data_facts.MAX_REREAD_BYTES", 100)
     write_report("run")
     found = json.loads((tmp_path / "run" / "examples.json").read_text())
     assert found["problems"] == {} and found["data"] == {} and "examples" not in found

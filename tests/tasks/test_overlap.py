@@ -50,10 +50,10 @@ def test_the_test_text_is_looked_at_too(tmp_path):
 def test_only_the_beginning_is_looked_at(tmp_path, monkeypatch):
     book, copies = write(tmp_path / "a.txt", LINES[:200]), write(tmp_path / "b.txt", LINES[150:200])
     assert found(book, (copies,))
-    monkeypatch.setattr(overlap, "QUICK_TRAIN", 3000)
+    monkeypatch.setattr(overlap, "MAX_QUICK_TRAIN_CHARACTERS", 3000)
     assert found(book, (copies,)) == []
-    monkeypatch.setattr(overlap, "QUICK_TRAIN", 10**6)
-    monkeypatch.setattr(overlap, "QUICK_HELD_OUT", 30)
+    monkeypatch.setattr(overlap, "MAX_QUICK_TRAIN_CHARACTERS", 10**6)
+    monkeypatch.setattr(overlap, "MAX_QUICK_VALIDATION_CHARACTERS", 30)
     assert found(book, (copies,)) == []
 
 

@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         "reading: the temperature is forgotten",
         "tasks/classify/answers.py",
-        old="(1 / _temperature(run / CALIBRATION), 0.0)",
+        old="(1 / _temperature(run / CALIBRATION_FILE), 0.0)",
         new="(1.0, 0.0)",
         tests=CLASSIFY,
     ),
@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         "reading: held-out text by the seed of training",
         "tasks/fill/training.py",
-        old="self.made_from(part, JUDGED_SEED)",
+        old="self.made_from(part, EVALUATION_SEED)",
         new="self.made_from(part, self.config.training.seed)",
         tests=FILL,
     ),
@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         "translating: the test is greedy",
         "tasks/translate/task.py",
-        old='THOROUGH if part == "test" else GREEDY',
+        old='DEFAULT_SEARCH if part == "test" else GREEDY',
         new="GREEDY",
         tests=TRANSLATE,
     ),
@@ -301,7 +301,7 @@ MUTANTS = [
     Mutant(
         "vectors: the rate does not fall",
         "training/word_vectors.py",
-        old="max(FLOOR, self.schedule.factor(step))",
+        old="max(MIN_RATE_SHARE, self.schedule.factor(step))",
         new="1.0",
         tests=EMBED,
     ),

@@ -154,7 +154,7 @@ def test_few_held_out_pairs_are_judged_alike(folder, monkeypatch):
     made = prepared(folder, trained(folder, "plain"))
     model = package.load(folder / "plain").model
     whole = made.measure(model, "validation", None)
-    monkeypatch.setattr(translate, "JUDGED", 2)
+    monkeypatch.setattr(translate, "EVALUATED_PAIRS", 2)
     some = made.measure(model, "validation", None)
     assert (
         whole["validation_loss"]

@@ -15,7 +15,7 @@ from weft.errors import DataError
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LARGE = 64 * 2**20  # bytes; data above are not read once more for the sake of a report
+MAX_REREAD_BYTES = 64 * 2**20  # bytes; data above are not read once more for the sake of a report
 
 
 class Data(Protocol):
@@ -32,7 +32,7 @@ class Data(Protocol):
 def data_of(run: Run) -> Data | None:
     """The data that a run learned from and was judged by, read again; None: too large for that."""
     config = run.config.data
-    if getattr(config, "bytes", 0) > LARGE or _is_large((*config.train, *config.validation, *config.test)):
+    if getattr(config, "bytes", 0) > MAX_REREAD_BYTES or _is_large((*config.train, *config.validation, *config.test)):
         return None
     found: Data = run.description.read_data(config)
     if found.config.fingerprint != config.fingerprint:
@@ -46,7 +46,7 @@ def _is_large(paths: Iterable[str]) -> bool:
     for path in map(Path, paths):
         for file in path.rglob("*") if path.is_dir() else [path]:
             total += file.stat().st_size if file.is_file() else 0
-            if total > LARGE:
+            if total > MAX_REREAD_BYTES:
                 return True
     return False
 

@@ -29,10 +29,10 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import AdamWConfig
 from weft.training.freezing import freeze
 
-STEPS = 1500  # that few examples are worth, if they are not read more than MOST times for it
-FEWEST, MOST = 4.0, 30.0  # readings of the examples when the user says nothing
-MINUTES = 10.0  # and not longer than this
-BATCH = 32
+TARGET_STEPS = 1500  # that few examples are worth, if they are not read more than MAX_EPOCHS times for it
+MIN_EPOCHS, MAX_EPOCHS = 4.0, 30.0  # readings of the examples when the user says nothing
+MAX_MINUTES = 10.0  # and not longer than this
+DEFAULT_BATCH = 32
 
 
 class SplitData(Protocol):
@@ -118,8 +118,8 @@ class EncoderTask(Task):
         model = request.apply("model", self._model(request, tokenizer, start, data))
         if start is not None:
             start.build(model)  # refuses settings that its weights do not fit
-        minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
-        training = planning.first_training(request, BATCH, ranks, minutes, self._learning(model, start))
+        minutes = request.minutes if request.steps or request.epochs or request.minutes else MAX_MINUTES
+        training = planning.first_training(request, DEFAULT_BATCH, ranks, minutes, self._learning(model, start))
         freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
         config = self.settings(
             model=model,
@@ -199,8 +199,8 @@ class EncoderExperiment(Experiment):
     def epochs(self) -> float:
         """Readings of the examples that are worth it; a finished model needs few."""
         if self.config.start is not None and is_finished(self.config.model):
-            return FEWEST
-        return min(MOST, max(FEWEST, STEPS * self.config.training.batch / self.per_epoch))
+            return MIN_EPOCHS
+        return min(MAX_EPOCHS, max(MIN_EPOCHS, TARGET_STEPS * self.config.training.batch / self.per_epoch))
 
     @property
     def most(self) -> int:

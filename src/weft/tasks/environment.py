@@ -15,7 +15,7 @@ import torch
 from weft import __version__
 from weft.errors import DataError
 
-BEST = "the weights that did best on what was held out"
+BEST_WEIGHTS = "the weights that did best on what was held out"
 
 
 def environment() -> dict[str, Any]:
@@ -33,7 +33,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-def run_readme(path: Path, use: str, *, exportable: bool, kept: str = BEST) -> str:
+def run_readme(path: Path, use: str, *, exportable: bool, kept: str = BEST_WEIGHTS) -> str:
     """The exact commands to go on with this run."""
     export = f"\n    weft export {path} DIR  # take it to Hugging Face" if exportable else ""
     return f"""# {path.name}

@@ -47,7 +47,7 @@ from weft.training.pace import Pace
 from weft.training.resume import RecurrentState
 from weft.training.step_cost import learning_of
 
-MAIN = "model"  # the name of the model that is trained; a run keeps it in model.safetensors
+MAIN_MODEL = "model"  # the name of the model that is trained; a run keeps it in model.safetensors
 
 
 def _nobody(event: dict[str, Any]) -> None:
@@ -260,8 +260,8 @@ class Experiment(ABC):
     # -- its models ---------------------------------------------------------------------------
 
     def models(self) -> dict[str, ModelConfig]:
-        """All models of the run by name; MAIN is the one that is trained."""
-        return {MAIN: self.config.model}
+        """All models of the run by name; MAIN_MODEL is the one that is trained."""
+        return {MAIN_MODEL: self.config.model}
 
     def _check_models(self, where: str) -> None:
         for model in self.models().values():
@@ -269,7 +269,7 @@ class Experiment(ABC):
 
     def initial_model(self, run: RunDirectory) -> Model:
         """With fresh weights, or those of the model it starts from; once there is a checkpoint, that one counts."""
-        model, start = self.models()[MAIN], self.config.start
+        model, start = self.models()[MAIN_MODEL], self.config.start
         if start is None or load_newest(run.checkpoints) is not None:
             return model.build()
         return (self.origin.start or read_start(start)).build(model)

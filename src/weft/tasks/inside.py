@@ -33,8 +33,8 @@ from weft.tasks.task import find_task
 from weft.tasks.validation_inputs import ValidationInputs
 from weft.tasks.watching import rounded
 
-BY_GRADIENTS = 4e11  # operations for which gradients are measured too: some seconds
-SHORT = 64  # tokens of a source and a target whose reach is asked for
+MAX_GRADIENT_OPERATIONS = 4e11  # operations for which gradients are measured too: some seconds
+MAX_PAIR_TOKENS = 64  # tokens of a source and a target whose reach is asked for
 
 
 def validation_inputs_of(run: Run) -> ValidationInputs:
@@ -76,7 +76,7 @@ def reach_of(config: ModelConfig, position: int | None, length: int, run: Run | 
     skeleton.reach_stacks()  # refuses, if it has none
     call, length = _calls(config, length)
     work = getattr(config, "depth", 1) * cost_of(config, batch=1, length=length).flops  # back from each layer
-    measure = DIRECTIONS * work < BY_GRADIENTS
+    measure = DIRECTIONS * work < MAX_GRADIENT_OPERATIONS
     model = skeleton if not measure else _drawn(config) if run is None else cast(Model, run.model)
     return model_reach(model, call, position, measure=measure)
 
@@ -107,7 +107,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
     sides = [length]
     vocabularies = [words]
     if isinstance(config, PairModelConfig):
-        sides = [min(length, SHORT)] * 2
+        sides = [min(length, MAX_PAIR_TOKENS)] * 2
         vocabularies = [getattr(config, "source_vocab_size", None) or words, words]
 
     def read(model: nn.Module, seed: int) -> Any:

@@ -18,7 +18,7 @@ from weft.tasks.names import task_names
 
 Given = Any  # a path, several, texts, tuples of a text and its label or target, arrays and labels, or a data frame
 F = TypeVar("F", bound=Callable[..., Any])
-COLUMNS = ("text", "pair", "label", "pairs", "source", "target")  # options that say what stands where in a table
+COLUMN_OPTIONS = ("text", "pair", "label", "pairs", "source", "target")  # options that say what stands where in a table
 
 
 @dataclass(frozen=True)

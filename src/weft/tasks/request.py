@@ -15,7 +15,7 @@ from weft.config import Config
 from weft.errors import ConfigError
 from weft.models import preset
 from weft.tasks.asking import LENGTHS, Names, applied, check_values, layered
-from weft.tasks.options import COLUMNS
+from weft.tasks.options import COLUMN_OPTIONS
 from weft.tasks.recipe import NO_RECIPE, Recipe
 from weft.tasks.sources import FilesConfig
 from weft.tasks.task import task_of
@@ -93,7 +93,7 @@ class Request:
             if key.removeprefix("data.") in kind.found:
                 raise ConfigError(f"{key!r} is found out from the data", expected="nobody to set it")
         given: dict[str, Any] = {"train": self.data, "validation": self.validation, "test": self.test}
-        for name in COLUMNS:
+        for name in COLUMN_OPTIONS:
             if (value := getattr(self, name)) is not None:
                 if name not in kind.columns:
                     raise ConfigError(f"--{name} {value} for {self.task}", expected="no such option for this task")

@@ -42,7 +42,7 @@ from weft.text import Corpus, Tokenizer
 if TYPE_CHECKING:
     from weft.analysis.view import AttentionView
 
-LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
+MAX_WINDOW_TOKENS = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
 
 
 class Run:
@@ -228,7 +228,9 @@ class Run:
         """How many tokens it reads at once when it is measured."""
         self.check_writes()
         context = self.model_config.context
-        return min(context or LONGEST, LONGEST) if self.is_imported else context or LONGEST
+        return (
+            min(context or MAX_WINDOW_TOKENS, MAX_WINDOW_TOKENS) if self.is_imported else context or MAX_WINDOW_TOKENS
+        )
 
     @property
     def device(self) -> torch.device:

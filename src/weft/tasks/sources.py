@@ -15,7 +15,7 @@ from weft.tasks.data_facts import parts_of
 from weft.text import Corpus, demo_text
 
 DEMO = "demo"
-LEAST = 100
+MIN_CHARACTERS = 100
 
 
 class FilesConfig(Config):
@@ -76,9 +76,9 @@ def read_source(config: DataConfig, opened: Callable[[tuple[str, ...]], Corpus |
         return opened(paths) or _texts(paths)
 
     corpus = _corpus(config.train)
-    if corpus.characters < LEAST:
+    if corpus.characters < MIN_CHARACTERS:
         given = f"{corpus.characters} characters in {', '.join(config.train)}"
-        raise DataError(given, expected=f"at least {LEAST} characters to learn from", advice="give more text")
+        raise DataError(given, expected=f"at least {MIN_CHARACTERS} characters to learn from", advice="give more text")
     if config.validation:
         train, validation = corpus, _corpus(config.validation)
     elif config.validation_share > 0:

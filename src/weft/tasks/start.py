@@ -26,8 +26,10 @@ from weft.training import AdamWConfig
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LENGTH = 256  # tokens in a training window, unless the user says otherwise: a stranger's context may be huge
-GENTLE = {"optimizer": AdamWConfig(learning_rate=3e-4), "warmup": 0.1}  # with what is there already
+DEFAULT_WINDOW_TOKENS = (
+    256  # tokens in a training window, unless the user says otherwise: a stranger's context may be huge
+)
+FINE_TUNING_RATES = {"optimizer": AdamWConfig(learning_rate=3e-4), "warmup": 0.1}  # with what is there already
 
 
 @dataclass(frozen=True)

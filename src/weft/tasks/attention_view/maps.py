@@ -17,8 +17,8 @@ from weft.text import Tokenizer
 from weft.text.readable import shown_token
 
 Sides = Callable[[AttentionSite, Rows], Side]
-ONLY = "layers"  # the part of a model that has one stack
-SHOWN, LEAST = 5, 0.0005  # answers that are told: so many at most, and how likely they must be
+ONLY_STACK = "layers"  # the part of a model that has one stack
+MAX_ANSWERS, MIN_PROBABILITY = 5, 0.0005  # answers that are told: so many at most, and how likely they must be
 
 
 def map_views(maps: Mapping[str, AttentionMap], sides: Sides) -> tuple[MapView, ...]:
@@ -30,7 +30,7 @@ def map_views(maps: Mapping[str, AttentionMap], sides: Sides) -> tuple[MapView, 
         rows = (
             channel_sides(seen) if seen.over == "channels" else (sides(site, site.asking), sides(site, site.answering))
         )
-        found.append(MapView(name, site.place.part or ONLY, as_array(seen.weights[0]), *rows, seen.core.rows))
+        found.append(MapView(name, site.place.part or ONLY_STACK, as_array(seen.weights[0]), *rows, seen.core.rows))
     return tuple(found)
 
 
@@ -76,7 +76,9 @@ def answer_facts(answer: Answer) -> dict[str, str]:
     """What a classifier says, and how sure it is."""
     if isinstance(answer.label, float):
         return {"answer": f"{answer.label:.4g}"}
-    likely = [(name, chance) for name, chance in answer.probabilities.items() if chance >= LEAST][:SHOWN]
+    likely = [(name, chance) for name, chance in answer.probabilities.items() if chance >= MIN_PROBABILITY][
+        :MAX_ANSWERS
+    ]
     return {"answer": ", ".join(f"{name} {percent(chance)}" for name, chance in likely)}
 
 

@@ -19,7 +19,7 @@ from weft.tasks.encoded import encoded
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LONGEST = 512  # tokens of a text that a model from elsewhere reads
+MAX_IMPORTED_TOKENS = 512  # tokens of a text that a model from elsewhere reads
 Input = str | tuple[str, str]
 
 
@@ -36,7 +36,7 @@ class Classifier:
             )
         self.run, self.head = run, head
         length = None if self.table is None else self.table.length
-        wanted = length or LONGEST
+        wanted = length or MAX_IMPORTED_TOKENS
         self.length = min(wanted, config.context or wanted)
 
     @functools.cached_property

@@ -23,9 +23,9 @@ from weft.tasks.classify.evaluator import Read
 from weft.tasks.data_facts import label_facts, parts_of
 from weft.tasks.sources import DEMO, FilesConfig, are_tables
 
-LEAST = 4  # images
-AT_ONCE = 256  # images that are judged together
-LEAST_CROP = 0.1  # less would blow an image up to a hundred times the pixels that are seen
+MIN_IMAGES = 4  # images
+EVALUATION_BATCH = 256  # images that are judged together
+MIN_CROP = 0.1  # less would blow an image up to a hundred times the pixels that are seen
 Progress = Callable[[int, int], None]
 
 
@@ -67,8 +67,8 @@ class ImageDataConfig(FilesConfig):
     pixel_deviation: tuple[float, ...] = ()
 
     def check(self) -> None:
-        if self.crop is not None and self.crop < LEAST_CROP:
-            raise ConfigError(f"crop = {self.crop:g}", expected=f"at least {LEAST_CROP}, the share of an image")
+        if self.crop is not None and self.crop < MIN_CROP:
+            raise ConfigError(f"crop = {self.crop:g}", expected=f"at least {MIN_CROP}, the share of an image")
 
     @property
     def cut(self) -> ResizeCrop | None:
@@ -132,8 +132,8 @@ def _source(config: ImageDataConfig, progress: Progress) -> ImageSource:
 def read_data(config: ImageDataConfig, progress: Progress = lambda *_: None) -> ImageData:
     """Read the images, split off what is judged by, and measure their pixels, unless their moments are given."""
     source = _source(config, progress)
-    if len(source.train) < LEAST:
-        raise DataError(f"{len(source.train)} images in {source.train.name}", expected=f"at least {LEAST}")
+    if len(source.train) < MIN_IMAGES:
+        raise DataError(f"{len(source.train)} images in {source.train.name}", expected=f"at least {MIN_IMAGES}")
     kind = config.kind or (None if are_tables(config.train) else "single")  # names of folders are no measures
     labels = Labels.of(source.train.labels, kind, name=config.label or "label")
     data = ImageData(config, labels, source.train, source.train, source.test, source.why, source.notes)
@@ -204,8 +204,8 @@ def images_read_as(data: ImageDataConfig) -> Read:
         model.eval()
         found = []
         with torch.inference_mode():
-            for start in range(0, len(images), AT_ONCE):
-                some = images.pixels[start : start + AT_ONCE]
+            for start in range(0, len(images), EVALUATION_BATCH):
+                some = images.pixels[start : start + EVALUATION_BATCH]
                 seen = as_input(some, data.pixel_mean, data.pixel_deviation).to(device)
                 found.append(image_logits(model, seen).cpu().double().numpy())
         return np.concatenate(found)

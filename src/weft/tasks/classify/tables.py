@@ -25,7 +25,7 @@ from weft.errors import ConfigError, DataError
 from weft.tasks.data_facts import label_facts, parts_of, quarters
 from weft.tasks.sources import DEMO, DataConfig
 
-LEAST = 4  # examples
+MIN_EXAMPLES = 4  # examples
 
 
 class TableConfig(DataConfig):
@@ -86,8 +86,10 @@ def read_tables(config: TableConfig) -> Tables:
     tables = open_tables(config.train)
     columns = find_columns(tables[0], config.text, config.pair, config.label)
     everything = joined([read_examples(table, columns) for table in tables])
-    if len(everything) < LEAST:
-        raise DataError(f"{len(everything)} examples in {everything.name}", expected=f"at least {LEAST} to learn from")
+    if len(everything) < MIN_EXAMPLES:
+        raise DataError(
+            f"{len(everything)} examples in {everything.name}", expected=f"at least {MIN_EXAMPLES} to learn from"
+        )
     assert everything.labels is not None and columns.label is not None
     labels = Labels.of(everything.labels, config.kind, name=columns.label)
     values = labels.encode(everything.labels, everything.lines, everything.name)

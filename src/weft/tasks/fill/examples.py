@@ -10,7 +10,7 @@ from weft.tasks.fill.filler import Filler
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-SENTENCES = 6  # with a gap
+MAX_SENTENCES = 6  # with a gap
 
 
 def gaps_shown(run: Run, data: Any) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def gaps_shown(run: Run, data: Any) -> list[dict[str, Any]]:
     text = "".join(data.validation.pieces(stop=100_000))
     lines = [line.strip() for line in re.split(r"(?<=[.!?])\s+|\n+", text) if 6 <= len(line.split()) <= 24]
     lines = [line for line in lines if re.search(r"\w", line)]
-    chosen = lines[:: max(1, len(lines) // SENTENCES)][:SENTENCES]
+    chosen = lines[:: max(1, len(lines) // MAX_SENTENCES)][:MAX_SENTENCES]
     asked = []
     for line in chosen:
         words = re.findall(r"\w+", line)

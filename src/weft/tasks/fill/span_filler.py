@@ -20,8 +20,8 @@ from weft.tasks.fill.results import Candidate, Filled, with_words
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-BEAMS = 8  # texts in the making, and two for each candidate that is asked for
-LONGEST = 16  # tokens of a gap
+MIN_BEAMS = 8  # texts in the making, and two for each candidate that is asked for
+MAX_GAP_TOKENS = 16  # tokens of a gap
 
 
 class SpanFiller:
@@ -42,12 +42,12 @@ class SpanFiller:
         sources = [self.source(text, mask).tolist() for text in texts]
         counts = [text.count(mask) for text in texts]
         found: list[list[Hypothesis]] = [[] for _ in texts]
-        beams = max(BEAMS, 2 * top)
+        beams = max(MIN_BEAMS, 2 * top)
         search = SearchConfig(beams=beams, best=beams, alpha=0.0, end=self.marks.end)  # by probability alone
         for places in batches([len(source) for source in sources], beams):
             decoding = self._decoding([sources[place] for place in places], [counts[place] for place in places])
             starts = torch.full((len(places),), self.config.start, device=decoding.device)
-            limits = [counts[place] * (LONGEST + 1) + 2 for place in places]
+            limits = [counts[place] * (MAX_GAP_TOKENS + 1) + 2 for place in places]
             for place, hypotheses in zip(places, beam_search(decoding, starts, search, limits), strict=True):
                 found[place] = hypotheses
         return [self._filled(text, mask, answers, top) for text, answers in zip(texts, found, strict=True)]

@@ -27,21 +27,21 @@ from weft.tasks.fill.filler import refusal
 from weft.tasks.fill.mask_filler import MaskFiller
 from weft.tasks.fill.spans import SPAN_TOKENS, SpanPretraining
 from weft.tasks.fill.texts import FillConfig, FillDataConfig, FillTexts, read_fill_source, read_texts
-from weft.tasks.fill.training import USUAL, FillTraining
+from weft.tasks.fill.training import LENGTH_SAMPLES, FillTraining
 from weft.tasks.fill.words import FillWords
 from weft.tasks.generate.overlap import overlap_warnings
 from weft.tasks.preparation import ENCODER_TOKENS, learned_from
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.sources import Source, are_tables, check_unchanged
-from weft.tasks.start import GENTLE, LENGTH
+from weft.tasks.start import DEFAULT_WINDOW_TOKENS, FINE_TUNING_RATES
 from weft.tasks.task import Task
 from weft.tasks.vocabulary import encoder_tokenizer_fields, pair_tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import ALONE, TrainingConfig
 from weft.training.freezing import freeze
 
-MINUTES = 5.0  # when the user says nothing
+DEFAULT_MINUTES = 5.0  # when the user says nothing
 SPANS_TOKENIZER = "unigram"  # as in the paper
 
 
@@ -187,7 +187,7 @@ class Pretraining(FillTraining):
 
     @cached_property
     def usual(self) -> float:
-        return float(self.learned.batch(np.arange(min(USUAL, self.learned.per_epoch))).lengths.mean())
+        return float(self.learned.batch(np.arange(min(LENGTH_SAMPLES, self.learned.per_epoch))).lengths.mean())
 
 
 def _model(request: Request, texts: FillTexts, sizes: Mapping[str, Any]) -> ModelConfig:
@@ -205,24 +205,24 @@ def _plan(
 ) -> FillTraining:
     """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
     request, start, ranks = origin.asked, origin.start, origin.ranks
-    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else DEFAULT_MINUTES
     speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
     family = preset(request.model or TASK.family)[0] if start is None else str(start.model.kind)
     sizing = sizing_of(family, TASK.capability(family))
-    size = sizing.choose(Budget(speed * 60 * (minutes or MINUTES)))
+    size = sizing.choose(Budget(speed * 60 * (minutes or DEFAULT_MINUTES)))
     data = cast("FillDataConfig", texts.source.config)
     if start is None:
         model = _model(request, texts, size.model)
     else:
         model = start.model
-        data = data.override({"length": data.length or LENGTH})
+        data = data.override({"length": data.length or DEFAULT_WINDOW_TOKENS})
     if learns(family, FillsMasks):
         classes = len(texts.pairs["train"].classes) if texts.pairs else 2
         model = model.override({"head": objective.head(classes)})
     model = request.apply("model", model)
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    planned = GENTLE if start is not None else sizing.training
+    planned = FINE_TUNING_RATES if start is not None else sizing.training
     training = planning.first_training(request, 1, ranks, minutes, planned)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = FillConfig(

@@ -17,7 +17,7 @@ from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, Source, are_tables, read_source
 from weft.text import Corpus, Tokenizer
 
-HELD_OUT_PAIRS = 0.1
+VALIDATION_SHARE_OF_PAIRS = 0.1
 
 
 class FillDataConfig(DataConfig):
@@ -111,7 +111,9 @@ def _pairs(path: str, tokenizer: Tokenizer, names: tuple[str, ...]) -> dict[str,
     learn = np.arange(len(both))
     places = {}
     for seed, name in enumerate(names[1:]):
-        rest, judge = stratified_split(values[learn], HELD_OUT_PAIRS, seed=seed, groups=[keys[n] for n in learn])
+        rest, judge = stratified_split(
+            values[learn], VALIDATION_SHARE_OF_PAIRS, seed=seed, groups=[keys[n] for n in learn]
+        )
         places[name], learn = learn[judge], learn[rest]
     return {
         name: LabelledPairs.of([both[place] for place in part], values[part], labels.classes, tokenizer)

@@ -19,8 +19,8 @@ from weft.text import Tokenizer
 from weft.training import Ranks
 from weft.training.sums import LossSums
 
-USUAL = 256  # samples from which the usual length is told
-JUDGED_SEED = 1  # hides the same tokens of the held-out text in every run
+LENGTH_SAMPLES = 256  # samples from which the usual length is told
+EVALUATION_SEED = 1  # hides the same tokens of the held-out text in every run
 
 
 @dataclass
@@ -72,7 +72,7 @@ class FillTraining(Experiment):
 
     def _judged(self, part: str) -> Any:
         try:
-            return self.made_from(part, JUDGED_SEED)
+            return self.made_from(part, EVALUATION_SEED)
         except DataError as error:
             where = "the text that is held out" if part == "validation" else "the text to test on"
             raise DataError(f"{where}: {error}") from None

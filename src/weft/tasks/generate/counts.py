@@ -36,7 +36,7 @@ from weft.training.resume import check_identity
 from weft.training.stopping import StopRequest
 from weft.training.trainer import Progress
 
-BYTES_COUNTING, BYTES_KEPT = 60, 24  # for each token of the text while it is counted; for each n-gram
+BYTES_PER_COUNTED_TOKEN, BYTES_PER_NGRAM = 60, 24  # for each token of the text while it is counted; for each n-gram
 
 
 class GenerateCounts(Generate):
@@ -146,7 +146,7 @@ class Counting(TextExperiment):
             "order": model.order,
             "smoothing": model.smoothing.kind,
             "parameters": None,  # as many as are found
-            "memory": memory_in_use() + count * (BYTES_COUNTING + BYTES_KEPT * model.order),  # at most
+            "memory": memory_in_use() + count * (BYTES_PER_COUNTED_TOKEN + BYTES_PER_NGRAM * model.order),  # at most
             "flops": None,
             "steps": 1,
         }

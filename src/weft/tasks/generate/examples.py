@@ -13,9 +13,9 @@ from weft.tasks.generate.text_generator import samples_of
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-TOKENS = 80  # that are written
-PROMPT = 8  # words of a held-out text that are given
-BEGINNINGS = 2
+MAX_NEW_TOKENS = 80  # that are written
+PROMPT_WORDS = 8  # words of a held-out text that are given
+PROMPT_COUNT = 2
 SAMPLE_WORDS, SAMPLE_TOKENS = 6, 60  # given and written where models are compared
 
 
@@ -41,7 +41,7 @@ def _texts(run: Run, data: Any) -> list[dict[str, Any]]:
     """What it writes after nothing, and after beginnings of the held-out text; there, what really follows."""
     validation = "" if data is None else "".join(data.validation.pieces(stop=20_000))
     asked = [("", ""), *_beginnings(validation)]
-    samples = samples_of(run, [prompt for prompt, _ in asked], max_tokens=TOKENS, seed=0)
+    samples = samples_of(run, [prompt for prompt, _ in asked], max_tokens=MAX_NEW_TOKENS, seed=0)
     return [
         {"prompt": prompt, "text": sample.text, "really": really}
         for (prompt, really), sample in zip(asked, samples, strict=True)
@@ -50,8 +50,8 @@ def _texts(run: Run, data: Any) -> list[dict[str, Any]]:
 
 def _beginnings(text: str) -> Iterator[tuple[str, str]]:
     """Whole words from two places of a text, and what follows them there."""
-    for number in range(BEGINNINGS):
-        part = text[number * len(text) // BEGINNINGS :]
-        found = re.match(rf"\S*\s+((?:\S+\s+){{{PROMPT - 1}}}\S+)(.{{0,400}})", part, re.DOTALL)
+    for number in range(PROMPT_COUNT):
+        part = text[number * len(text) // PROMPT_COUNT :]
+        found = re.match(rf"\S*\s+((?:\S+\s+){{{PROMPT_WORDS - 1}}}\S+)(.{{0,400}})", part, re.DOTALL)
         if found:
             yield found[1], found[2]

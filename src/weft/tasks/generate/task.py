@@ -29,7 +29,7 @@ from weft.tasks.preparation import TokenisedSplits, learned_from, tokenised
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, Source, are_tables, check_unchanged, read_source
-from weft.tasks.start import GENTLE, LENGTH, WordStart
+from weft.tasks.start import DEFAULT_WINDOW_TOKENS, FINE_TUNING_RATES, WordStart
 from weft.tasks.task import Task
 from weft.tasks.validation_inputs import ValidationInputs, windows_of
 from weft.tasks.vocabulary import tokenizer_fields
@@ -38,7 +38,7 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks
 from weft.training.freezing import freeze
 
-MINUTES = 5.0  # when the user says nothing
+DEFAULT_MINUTES = 5.0  # when the user says nothing
 
 
 class GenerateConfig(RunConfig):
@@ -172,7 +172,7 @@ class TextExperiment(Experiment):
     @property
     def length(self) -> int:
         """Tokens in a window."""
-        longest = self.config.model.context or LENGTH
+        longest = self.config.model.context or DEFAULT_WINDOW_TOKENS
         return min(longest, self.config.data.length or longest, len(self.texts.train) - 1)
 
     @cached_property
@@ -229,12 +229,12 @@ def _plan(
 ) -> TextExperiment:
     """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
     request, start, ranks = origin.asked, origin.start, origin.ranks
-    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else DEFAULT_MINUTES
     speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
     data = texts.source.config
     fresh = start is None or isinstance(start, WordStart)  # but for its table of tokens
     family = preset(request.model or task.family)[0] if fresh or start is None else str(start.model.kind)
-    sizes = task.sizes(sizing_of(family, task.capability(family)), speed * 60 * (minutes or MINUTES), texts)
+    sizes = task.sizes(sizing_of(family, task.capability(family)), speed * 60 * (minutes or DEFAULT_MINUTES), texts)
     if fresh:
         family, fields = preset(request.model or task.family)
         model = ModelConfig.from_config({"kind": family, **fields, "vocab_size": texts.tokenizer.vocab_size})
@@ -244,14 +244,14 @@ def _plan(
         assert start is not None
         model = request.apply("model", start.model)
         if model.context is not None:
-            data = data.override({"length": data.length or LENGTH})
+            data = data.override({"length": data.length or DEFAULT_WINDOW_TOKENS})
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
     if model.context is None and data.length is None:
         data = data.override({"length": sizes.length})
     longest = model.context or sizes.length
     batch = max(1, sizes.step_tokens // min(longest, data.length or longest))
-    training = planning.first_training(request, batch, ranks, minutes, sizes.learning if fresh else GENTLE)
+    training = planning.first_training(request, batch, ranks, minutes, sizes.learning if fresh else FINE_TUNING_RATES)
     training = planning.sharded_if_needed(training, model, ranks)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)

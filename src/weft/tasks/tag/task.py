@@ -30,7 +30,7 @@ from weft.tasks.tag.metrics import tag_scores
 from weft.tasks.tag.run_tagger import evaluate
 from weft.tasks.tag.sentences import TaggedSentences, are_tagged
 from weft.tasks.tag.tagger_run import Tagger
-from weft.tasks.tag.words import SIMPLEST, TagWords
+from weft.tasks.tag.words import BASELINE, TagWords
 from weft.tasks.validation_inputs import ValidationInputs, some_of
 from weft.tasks.words import Words
 from weft.text import Tokenizer
@@ -164,7 +164,7 @@ class Tagging(EncoderExperiment):
             whole=part == "test",
             device=torch.device(self.config.training.device),
         )
-        return found | {SIMPLEST + self.selection_metric: self.simplest[part]}
+        return found | {BASELINE + self.selection_metric: self.simplest[part]}
 
     @cached_property
     def simplest(self) -> dict[str, float]:
@@ -184,7 +184,7 @@ class Tagging(EncoderExperiment):
             "sentences": len(data.train),
             "words": data.train.word_count,
             **{f"{name}_sentences": len(part) for name, part in self.parts.items() if name != "train"},
-            **{f"{name}_{SIMPLEST}{self.selection_metric}": value for name, value in self.simplest.items()},
+            **{f"{name}_{BASELINE}{self.selection_metric}": value for name, value in self.simplest.items()},
             **self.text_facts(),
         }
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from weft.tasks.words import Plan, Use, Words, class_table, scores
 
-SIMPLEST = "simplest_"  # before the name of a measure: what each word's most frequent tag reaches of it
+BASELINE = "simplest_"  # before the name of a measure: what each word's most frequent tag reaches of it
 
 
 class TagWords(Words):
@@ -65,9 +65,9 @@ class TagWords(Words):
 
 def simplest(metrics: Mapping[str, Any]) -> str:
     """The simplest answer beside that of the model, and whether it is as good."""
-    name = next((name for name in ("f1", "accuracy") if SIMPLEST + name in metrics), None)
+    name = next((name for name in ("f1", "accuracy") if BASELINE + name in metrics), None)
     if name is None:
         return ""
-    told = f"each word's most frequent tag reaches {metrics[SIMPLEST + name]:.4f}"
-    no_better = metrics[name] <= metrics[SIMPLEST + name]
+    told = f"each word's most frequent tag reaches {metrics[BASELINE + name]:.4f}"
+    no_better = metrics[name] <= metrics[BASELINE + name]
     return f". Note: the model is no better than the simplest answer, {told}" if no_better else f" ({told})"

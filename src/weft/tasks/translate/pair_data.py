@@ -27,10 +27,10 @@ from weft.tasks.data_facts import parts_of, quarters
 from weft.tasks.sources import DEMO, DataConfig
 from weft.text.files import find_documents
 
-LEAST = 4  # pairs
-MOST_HELD_OUT = 1000  # pairs: enough to judge by, whatever the size of the rest
-WANTED = "two text files, the sources and line by line their targets; or tables"
-UNNAMED = ("column 1", "column 2")  # of a table without a header
+MIN_PAIRS = 4  # pairs
+MAX_VALIDATION_PAIRS = 1000  # pairs: enough to judge by, whatever the size of the rest
+EXPECTED_FILES = "two text files, the sources and line by line their targets; or tables"
+HEADERLESS_COLUMNS = ("column 1", "column 2")  # of a table without a header
 
 
 class PairConfig(DataConfig):
@@ -113,7 +113,7 @@ def _are_tables(paths: Sequence[str]) -> bool:
     """Whether these are tables, or else two text files; anything else is refused."""
     for path in paths:
         if os.path.isdir(path):
-            raise DataError(f"{path} is a folder", expected=WANTED)
+            raise DataError(f"{path} is a folder", expected=EXPECTED_FILES)
         find_documents([path])  # missing, empty, binary
     tables = [path for path in paths if is_table(Path(path))]
     if len(tables) == len(paths):
@@ -121,10 +121,10 @@ def _are_tables(paths: Sequence[str]) -> bool:
     texts = [path for path in paths if path not in tables]
     if tables:
         given = f"{texts[0]} is a text and {tables[0]} is a table"
-        raise DataError(given, expected=WANTED, advice="both sides in tables, or both in text files")
+        raise DataError(given, expected=EXPECTED_FILES, advice="both sides in tables, or both in text files")
     if len(texts) != 2:
         shown = f"{texts[0]} alone" if len(texts) == 1 else f"{len(texts)} text files, {texts[0]} and others"
-        raise DataError(shown, expected=WANTED)
+        raise DataError(shown, expected=EXPECTED_FILES)
     return False
 
 
@@ -133,7 +133,7 @@ def _same_sides(table: Table, sides: Sides, like: str) -> Sides:
     wanted = (sides.source, sides.target)
     if set(wanted) <= set(table.columns):
         return sides
-    if len(table.columns) == 2 and UNNAMED in (wanted, table.columns):
+    if len(table.columns) == 2 and HEADERLESS_COLUMNS in (wanted, table.columns):
         return Sides(*table.columns)
     missing = next(name for name in wanted if name not in table.columns)
     given = f"{table.name} has no column {missing!r}, which {like} has"
@@ -159,8 +159,8 @@ def read_pair_data(config: PairConfig) -> PairData:
     """Read the pairs, find their columns, split off what is judged by."""
     parts, sides, why = open_parts(config)
     everything, test = parts["train"], parts.get("test")
-    if len(everything) < LEAST:
-        raise DataError(f"{len(everything)} pairs in {everything.name}", expected=f"at least {LEAST} to learn from")
+    if len(everything) < MIN_PAIRS:
+        raise DataError(f"{len(everything)} pairs in {everything.name}", expected=f"at least {MIN_PAIRS} to learn from")
     if "validation" in parts:
         train, validation = everything, parts["validation"]
     elif config.validation_share > 0:
@@ -189,7 +189,7 @@ def _files(paths: Sequence[str]) -> str:
 
 def split_pairs(pairs: Pairs, share: float) -> tuple[Pairs, Pairs]:
     """A part to learn from and a part to judge by; pairs with the same source are never in both."""
-    most = max(1, min(MOST_HELD_OUT, int(share * len(pairs))))
+    most = max(1, min(MAX_VALIDATION_PAIRS, int(share * len(pairs))))
     learn, judge = grouped_split(pairs.keys(), most, seed=0)
     return pairs.part(learn), pairs.part(judge)
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from weft.data.parallel import Pairs
     from weft.tasks.run import Run
 
-LONGEST = 512  # tokens of a text that a model from elsewhere reads
-BUNCH = 4096  # tokens that are measured together
+MAX_IMPORTED_TOKENS = 512  # tokens of a text that a model from elsewhere reads
+EVALUATION_BATCH_TOKENS = 4096  # tokens that are measured together
 
 
 class TranslationConfig(Config):
@@ -73,7 +73,7 @@ class TranslationConfig(Config):
         )
 
 
-THOROUGH = TranslationConfig()
+DEFAULT_SEARCH = TranslationConfig()
 GREEDY = TranslationConfig(beams=1)
 
 
@@ -116,7 +116,7 @@ def plain_loss(model: nn.Module, pairs: EncodedPairs, start: int, device: torch.
     loss, total, count = TextToText(), 0.0, 0
     model.eval()
     with torch.inference_mode():
-        for places in length_buckets(pairs.lengths.sum(1).tolist(), BUNCH):
+        for places in length_buckets(pairs.lengths.sum(1).tolist(), EVALUATION_BATCH_TOKENS):
             summed, terms = loss(cast(PairModel[Any], model), pairs.batch(places, start).to(device))
             total, count = total + summed.item(), count + terms
     return total / count
@@ -159,7 +159,9 @@ class TranslationSearch:
         run.check_translates()
         self.run, self.tokenizers = run, TokenizerPair(run.source_tokenizer, run.tokenizer)
         config = cast(Any, run.model_config)
-        wanted = LONGEST if run.is_imported else getattr(run.config.data, "length", None) or LONGEST
+        wanted = (
+            MAX_IMPORTED_TOKENS if run.is_imported else getattr(run.config.data, "length", None) or MAX_IMPORTED_TOKENS
+        )
         self.length, self.start = min(config.max_length, wanted), int(config.start)
 
     @functools.cached_property
@@ -167,7 +169,7 @@ class TranslationSearch:
         return cast(PairModel[Any], self.run.model)
 
     def translate(
-        self, texts: Sequence[str], settings: TranslationConfig = THOROUGH, *, align: bool = False
+        self, texts: Sequence[str], settings: TranslationConfig = DEFAULT_SEARCH, *, align: bool = False
     ) -> list[Translation]:
         """One for each text, in the order given; an empty text gives an empty one."""
         if align:
