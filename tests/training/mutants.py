@@ -49,7 +49,7 @@ MUTANTS = [
     Mutant(
         "reading: other classes keep the head",
         "tasks/start.py",
-        old='kept -= _standing(config, "labels")',
+        old='kept -= _select_weights(config, "labels")',
         new="pass",
         tests=CLASSIFY,
     ),
@@ -203,15 +203,15 @@ MUTANTS = [
     Mutant(
         "seeing: what a kind has of its own is looked for",
         "tasks/start.py",
-        old='exchanged = _standing(config, "exchanged", "labels") | _standing(self.model, "exchanged", "labels")',
-        new='exchanged = _standing(self.model, "exchanged", "labels")',
+        old='exchanged = _select_weights(config, "exchanged", "labels") | _select_weights(self.model, "exchanged", "labels")',
+        new='exchanged = _select_weights(self.model, "exchanged", "labels")',
         tests=MOVED,
     ),
     Mutant(
         "seeing: what a kind had of its own is kept",
         "tasks/start.py",
-        old='exchanged = _standing(config, "exchanged", "labels") | _standing(self.model, "exchanged", "labels")',
-        new='exchanged = _standing(config, "exchanged", "labels")',
+        old='exchanged = _select_weights(config, "exchanged", "labels") | _select_weights(self.model, "exchanged", "labels")',
+        new='exchanged = _select_weights(config, "exchanged", "labels")',
         tests=MOVED,
     ),
     Mutant(

@@ -63,7 +63,7 @@ def _has_table(name: str, names: Iterable[str]) -> bool:
 
 def recipe_of(request: Request) -> dict[str, Any]:
     """All settings that a recipe can say, by dotted names."""
-    found: dict[str, Any] = {} if request.task_is_told else {"task": request.task}
+    found: dict[str, Any] = {} if request.task_is_recognised else {"task": request.task}
     for key, option in OPTION_OF_SETTING.items():
         value = getattr(request, option)
         if value not in (None, ()):

@@ -41,7 +41,7 @@ class Sample:
     text: str = ""
     tokens: list[int] = field(default_factory=list)
     ended_by: str = ""
-    steps: list[Step] = field(default_factory=list)  # if `alternatives` were asked for
+    steps: list[Step] = field(default_factory=list)  # if `alternatives` were requested
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 BLOCK_TOKENS = 64  # tokens whose maximum is looked at first
 LOGITS_PER_PIECE = 1 << 18  # logits whose exponentials are in memory at a time
-INFINITE_LOGIT = 1e30  # stands for a logit of +∞: large enough for all the probability, and it can be divided
+INFINITE_LOGIT = 1e30  # replaces a logit of +∞: large enough for all the probability, and it can be divided
 
 
 def likeliest(

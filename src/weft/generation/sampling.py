@@ -48,7 +48,7 @@ def candidates(
 
 
 def penalised(logits: Float[Tensor, "R V"], seen: Sequence[Sequence[int]], penalty: float) -> Float[Tensor, "R V"]:
-    """Logits of tokens that stand in the row already, divided by the penalty if positive, else multiplied."""
+    """Logits of tokens that are in the row already, divided by the penalty if positive, else multiplied."""
     if penalty == 1.0 or not seen:
         return logits
     logits = logits.clone()

@@ -29,8 +29,8 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import AdamWConfig
 from weft.training.freezing import freeze
 
-TARGET_STEPS = 1500  # that few examples are worth, if they are not read more than MAX_EPOCHS times for it
-MIN_EPOCHS, MAX_EPOCHS = 4.0, 30.0  # readings of the examples when the user says nothing
+TARGET_STEPS = 1500  # that few examples are worth, in at most MAX_EPOCHS epochs
+MIN_EPOCHS, MAX_EPOCHS = 4.0, 30.0  # when the user says nothing
 MAX_MINUTES = 10.0  # and not longer than this
 DEFAULT_BATCH = 32
 
@@ -79,7 +79,7 @@ class EncoderTask(Task):
         """The settings of the model's head."""
 
     def tokenizer_fields(self, kind: str | None, characters: int) -> dict[str, Any]:
-        """The settings of a tokenizer for so many characters, of the kind that was asked for."""
+        """The settings of a tokenizer for so many characters, of the requested kind."""
         return encoder_tokenizer_fields(kind, characters)
 
     def size_fields(self, sizing: Sizing, data: Any) -> Mapping[str, Any]:
@@ -208,7 +208,7 @@ class EncoderExperiment(Experiment):
 
     @cached_property
     def order(self) -> ByLength:
-        """Which samples stand in which batch."""
+        """Which samples are in which batch."""
         return ByLength(self.lengths, self.config.training.batch, self.config.training.seed)
 
     @property
@@ -216,7 +216,7 @@ class EncoderExperiment(Experiment):
         return self.data.test is not None
 
     def dropping_words(self) -> dict[str, Any]:
-        """How words are hidden while it learns: the share, the token that stands for them, tokens that never are."""
+        """How words are hidden while it learns: the share, the token that replaces them, tokens that never are."""
         special = self.tokenizer.special
         hidden = special.mask if special.mask is not None else special.unknown
         return {

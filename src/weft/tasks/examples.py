@@ -26,9 +26,9 @@ MAX_ATTENTION_WORDS = 24
 log = logging.getLogger(__name__)
 
 
-def shown(run: Run) -> dict[str, Any]:
+def collect_examples(run: Run) -> dict[str, Any]:
     """Everything, ready for JSON: `data` in numbers, `kind` of the examples, `examples`, and the inputs of which the
-    attention is worth a look (`inside`); what cannot be had is told in `problems`. `weights`: of which it is."""
+    attention is worth a look (`inside`); what fails is reported in `problems`. `weights`: of which it is."""
     found: dict[str, Any] = {"weights": checksum(run.directory.model_file), "problems": {}}
 
     def part(name: str, make: Callable[[], dict[str, Any]]) -> None:

@@ -27,7 +27,7 @@ class Findings:
 
     parts      the facts of each part that there is, by its name
     facts      those of all parts together
-    sentences  what is told before the counts
+    sentences  shown before the counts
     counts     titles, and a cell for each part
     warnings   what will probably spoil the result
     problems   what training refuses
@@ -88,7 +88,7 @@ def length_rows(
 
 
 def balance_rows(parts: Sequence[Facts], of: str, name: str = "balance") -> list[Row]:
-    """The commonest classes, quoted so that a terminal obeys nothing in them, and the rest together."""
+    """The commonest classes, quoted so that a terminal obeys nothing in them, and the others together."""
     total: dict[str, int] = {}
     for part in parts:
         for label, count in part[name].items():
@@ -127,7 +127,7 @@ def cut_rows(parts: Sequence[Facts], of: str) -> list[Row]:
 
 
 def leakage_rows(parts: Sequence[Facts], of: str, titles: Mapping[str, str]) -> list[Row]:
-    """How much of each part stands in the parts before it; `titles` of what is counted of that, before "in train"."""
+    """The share of each part that is also in the parts before it; `titles`: what is counted, before "in train"."""
     return [
         (
             f"{title} in {other}",

@@ -1,5 +1,5 @@
 """What `weft inspect` looks at: a named size, a recipe, a run or a Hugging Face folder, as settings of a model and of
-the steps it learns in. What nobody said is filled in, and what was filled in is told."""
+the steps it learns in. What the user did not give is filled in, and what was filled in is reported."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ DEFAULT_VOCABULARY_SIZES = {
     "wordpiece": 8192,
     "unigram": 8192,
 }
-DEFAULT_TOKENS, MAX_TOKENS = 256, 1024  # tokens of a text, where nothing says it; of a model that may read a million
-DEFAULT_TEXTS, DEFAULT_IMAGES = 16, 64  # in one step, where nothing says it
+DEFAULT_TOKENS, MAX_TOKENS = 256, 1024  # tokens of a text, by default; of a model that may read a million
+DEFAULT_TEXTS, DEFAULT_IMAGES = 16, 64  # in one step, by default
 DEFAULT_CLASSES = 10
 
 
@@ -44,7 +44,7 @@ DEFAULT_CLASSES = 10
 class Inspected:
     """A model that may not exist yet.
 
-    name      as it was asked for
+    name      as the user gave it
     length    tokens of a text, or rows of an image; `batch` of them in one step
     training  how it learns; `steps` is 0 where nobody said how long
     run       the run or folder it comes from
@@ -166,7 +166,7 @@ def _of_run(name: str, said: Mapping[str, Any]) -> Inspected:
 
 
 def _at(found: Inspected, length: int | None, batch: int | None) -> Inspected:
-    """With the length and batch that were asked for, or the model's own."""
+    """With the given length and batch, or the model's own."""
     model, notes = found.config, list(found.notes)
     images = EncodesImages in model.provides
     most = getattr(model, "max_length", None)

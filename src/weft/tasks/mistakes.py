@@ -1,4 +1,4 @@
-"""Typed mistakes, answered before torch is loaded: the index is asked first, and the real settings judge again.
+"""Typed mistakes, answered before torch is loaded: the index is asked first, and the real settings are checked again.
 
 Which task is meant may follow from what the data hold, and which settings there are from the task. All that may be
 meant are asked: a mistake is one if all of them refuse it, in the same words. Anything else is left to the real check.

@@ -1,6 +1,6 @@
 """Planning for this machine and this time: how fast it is, how many steps there are, how they are cut.
 
-What a user sets is kept; the rest follows.
+What a user sets is kept; everything else is derived from it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Pieces:
 
 
 def with_steps(training: TrainingConfig, request: Request, pieces: Pieces, ranks: Ranks) -> TrainingConfig:
-    """The number of steps: as asked for, by epochs, or as many as the time allows."""
+    """The number of steps: as given, by epochs, or as many as the time allows."""
     if request.steps is not None:
         return training
     device, minutes = torch.device(training.device), training.minutes

@@ -37,7 +37,7 @@ class TokenisedSplits:
         return found
 
     @property
-    def judged(self) -> int:
+    def evaluated_tokens(self) -> int:
         """Tokens that are evaluated once training is over."""
         return len(self.validation) + (len(self.test) if self.test is not None else 0)
 
@@ -76,8 +76,8 @@ def learned_tokenizer(
     return config.train(pieces, progress=progress, special=special)
 
 
-def learned_from(config: TokenizerConfig, source: Source, report: Report, special: Sequence[str] = ()) -> Tokenizer:
-    """The same from a text that may be huge: of that, the rest adds nothing to sub-words."""
+def train_tokenizer(config: TokenizerConfig, source: Source, report: Report, special: Sequence[str] = ()) -> Tokenizer:
+    """The same from a text that may be huge: only its beginning is used, more adds nothing to sub-words."""
     total = source.train.characters
     if config.kind in ("bpe", "unigram", "words", "wordpiece"):
         total = min(total, MAX_TOKENIZER_CHARACTERS)

@@ -1,4 +1,4 @@
-"""What the user asked for: words, options, a recipe and `--set`, put together and checked before anything is read."""
+"""The user's request: words, options, a recipe and `--set`, put together and checked before anything is read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def default_device() -> str:
 
 @dataclass
 class Request:
-    """What the user asked for; what is None is planned."""
+    """The user's request; what is None is planned."""
 
     data: tuple[str, ...]
     task: str
@@ -65,7 +65,7 @@ class Request:
     recipe: Recipe = NO_RECIPE
     changes: dict[str, Any] = field(default_factory=dict)
     dry_run: bool = False
-    task_is_told: bool = False  # from the data: nobody named it
+    task_is_recognised: bool = False  # from the data: nobody named it
     watch: bool = False
     started: float = field(default_factory=time.perf_counter)
 
@@ -122,4 +122,4 @@ def make_request(
     columns = {*asked, *(key.removeprefix("data.") for key in (*recipe.settings, *said))}
     named = task or recipe.task or task_of(asked["data"], columns)
     told = task is None and recipe.task is None
-    return Request(**asked, task=named, recipe=recipe, changes=said, task_is_told=told)
+    return Request(**asked, task=named, recipe=recipe, changes=said, task_is_recognised=told)

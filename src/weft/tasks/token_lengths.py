@@ -58,4 +58,4 @@ def cut_warning(part: Facts, what: str) -> Iterator[str]:
     """A sentence if many texts are longer than the largest limit; `what` says so, with a place for the limit."""
     limit, cut = list(part["cut"].items())[-1]
     if cut > MAX_CUT_SHARE * part["counted"]:
-        yield f"{cut / part['counted']:.0%} of {what.format(limit)}: what stands beyond may not be read"
+        yield f"{cut / part['counted']:.0%} of {what.format(limit)}: what comes after that may not be read"

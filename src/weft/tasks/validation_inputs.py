@@ -37,7 +37,7 @@ class ValidationInputs:
 
 
 def windows_of(tokens: TokenFile, length: int) -> ValidationInputs:
-    """Of a text that a language model goes on with."""
+    """Of a text for a language model."""
     length = max(1, min(length, MAX_INPUT_TOKENS, len(tokens) - 1))
     ids = np.asarray(tokens.ids)
     starts = some_of(len(ids) - length)

@@ -17,7 +17,7 @@ MAX_FREE_AT_TOP = 2**31 - 1  # so much may lie free at the end of the heap
 
 
 def keep_freed_memory() -> bool:
-    """For the rest of the process; whether the C library took it (others than glibc do not)."""
+    """Until the process ends; whether the C library took it (others than glibc do not)."""
     if not sys.platform.startswith("linux"):
         return False
     tell = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -63,7 +63,7 @@ class Log:
 
     def close(self) -> None:
         """Nothing is written any more. Left open, the last lines would come in whenever the file is forgotten: perhaps
-        into a log that goes on already, in this very process."""
+        into a log that this process is already writing."""
         for file in (self._metrics, self._timing):
             if file is not None:
                 file.close()
@@ -179,7 +179,7 @@ def unique_state(model: nn.Module, *, keep: bool = True) -> dict[str, Tensor]:
 
 
 def check_identity(recorded: dict[str, Any], now: dict[str, Any]) -> None:
-    """A run goes on with the settings it began with; the difference is shown."""
+    """Refuse to resume a run with other settings; the difference is shown."""
     before, after = _flat(recorded), _flat(now)
     changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]
     if changed:

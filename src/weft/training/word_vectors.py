@@ -31,8 +31,8 @@ class VectorTrainer(Trainer):
         self.workers = workers
 
     def _evaluate(self) -> dict[str, float]:
-        """The last weights are kept, not those that guess held-out text best: that is soon done, and vectors are still
-        getting better then."""
+        """The last weights are kept, not those that guess validation text best: the vectors still get better
+        when that loss does not."""
         progress = self.progress
         progress.best, progress.goal = math.inf, -math.inf
         return super()._evaluate()

@@ -1,4 +1,4 @@
-"""Attention maps as they are shown: which part of a model each belongs to, and what its rows and columns stand for."""
+"""Attention maps as they are shown: which part of a model each belongs to, and what its rows and columns are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.text.readable import shown_token
 
 Sides = Callable[[AttentionSite, Rows], Side]
 ONLY_STACK = "layers"  # the part of a model that has one stack
-MAX_ANSWERS, MIN_PROBABILITY = 5, 0.0005  # answers that are told: so many at most, and how likely they must be
+MAX_ANSWERS, MIN_PROBABILITY = 5, 0.0005  # of the answers that are shown
 
 
 def map_views(maps: Mapping[str, AttentionMap], sides: Sides) -> tuple[MapView, ...]:
@@ -64,7 +64,7 @@ def places(grid: Grid, before: tuple[str, ...] = ()) -> Side:
 
 
 def token_labels(tokenizer: Tokenizer, ids: Iterable[int], named: Mapping[int, str] | None = None) -> tuple[str, ...]:
-    """What each token stands for, to be read: spaces are seen, and a part of a letter is told by its bytes."""
+    """Each token in readable form: spaces are visible, and a part of a letter is shown as its bytes."""
     own = named or {}
     known = tokenizer.vocab_size
     return tuple(

@@ -1,4 +1,4 @@
-"""What a model looks at in a text that it goes on with, reads, or writes another text from."""
+"""Attention maps of a text: one that a model continues, reads, fills in or translates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def most_tokens(run: Run, context: int) -> int:
 
 
 def writing_view(run: Run, text: str) -> AttentionView:
-    """Of a model that goes on with a text: every token, and what would follow the last."""
+    """Attention of a language model: every token, and the likeliest next tokens after the last."""
     model, tokenizer = cast(Any, run.model), run.tokenizer
     ids = tokenizer.encode(text).astype(np.int64)
     _check_not_empty(text, len(ids))
@@ -155,7 +155,7 @@ def _source(run: Run, text: str, most: int) -> tuple[Ids, int]:
 
 
 def _gaps(run: Run, ids: Ids, states: torch.Tensor) -> dict[str, str]:
-    """What a model that fills in would put where [MASK] stands."""
+    """The likeliest words at each [MASK]."""
     model, tokenizer = run.model, run.tokenizer
     at = np.flatnonzero(ids == (-1 if tokenizer.special.mask is None else tokenizer.special.mask))
     if not len(at) or FillsMasks not in run.model_config.provides:

@@ -78,7 +78,7 @@ class LabelStatistics(Protocol):
 def as_used(model: nn.Module, run: Path, data: LabelStatistics) -> nn.Module:
     """The trained model with its last map taking up what belongs to its answers, so that whoever has it needs no more.
 
-    Numbers come out as they stand in the table, not by their deviation from the mean; logits are divided by the
+    Numbers come out as they are in the table, not by their deviation from the mean; logits are divided by the
     temperature, so that their softmax is a probability that means what it says.
     """
     last = list(model.classes.children())[-1]  # type: ignore[union-attr]

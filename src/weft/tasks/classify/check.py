@@ -1,6 +1,6 @@
 """What tables of labelled texts are like before anything learns from them, and what will spoil the result.
 
-Every part is read as training reads it, so that what training would refuse is told here, and all of it at once.
+Every part is read as training reads it, so that all that training would refuse is reported here at once.
 """
 
 from __future__ import annotations

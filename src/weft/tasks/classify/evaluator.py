@@ -87,7 +87,7 @@ Read = Callable[[nn.Module, Any, torch.device], NDArray[np.float64]]
 class Evaluator:
     """Measures a model whose labels are known; numbers come back from their deviation and mean.
 
-    `read`: how the model's logits for what is judged are found.
+    `read`: how the model's logits for the evaluated inputs are computed.
     """
 
     labels: Labels

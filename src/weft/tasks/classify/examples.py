@@ -1,4 +1,4 @@
-"""Examples of what a classifier answers: some that stand for all, and those of which it was surest and wrong."""
+"""Examples of what a classifier answers: some typical ones, and those on which it was surest and wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weft.tasks.run import Run
 
 MAX_CANDIDATES = 200  # examples that are looked at, to find a few
-TYPICAL_TEXTS, WRONG_TEXTS = 4, 4  # that are shown: some of all, and the surest mistakes
+TYPICAL_TEXTS, WRONG_TEXTS = 4, 4  # that are shown: typical ones, and the surest mistakes
 TYPICAL_IMAGES, WRONG_IMAGES = 12, 6
 MAX_TEXT_CHARACTERS = 400  # letters of a text
 MAX_PREVIEW_PIXELS, MAX_MODEL_PIXELS = (
@@ -32,14 +32,14 @@ MAX_PREVIEW_PIXELS, MAX_MODEL_PIXELS = (
 )  # pixels of an image at most, and of one that is to be looked at by the model again
 
 
-def answers_shown(run: Run, data: Any) -> dict[str, Any]:
-    """Texts with the answer and the truth; `measured_on` says whether they were held out or are of the test."""
+def collect_answers(run: Run, data: Any) -> dict[str, Any]:
+    """Texts with the answer and the truth; `measured_on` says whether they are of the validation or the test part."""
     assert isinstance(data, Tables)
     part, examples = evaluation_part(data)
     places = some_of(len(examples), MAX_CANDIDATES)
     inputs = examples.inputs()
     given = [inputs[n] if len(inputs[n]) > 1 else inputs[n][0] for n in places]
-    rows = _judged(Classifier(run).answers(given), [examples.labels[n] for n in places], data.labels)
+    rows = _compare_with_truth(Classifier(run).answers(given), [examples.labels[n] for n in places], data.labels)
     for row, n in zip(rows, places, strict=True):
         row["text"] = [_short(text) for text in inputs[n]]
     chosen = _chosen(rows, TYPICAL_TEXTS, WRONG_TEXTS)
@@ -47,12 +47,12 @@ def answers_shown(run: Run, data: Any) -> dict[str, Any]:
     return {"measured_on": part, "examples": chosen, "inside": [list(map(few_words, texts)) for texts in inputs_of]}
 
 
-def images_shown(run: Run, data: Any) -> dict[str, Any]:
+def collect_image_answers(run: Run, data: Any) -> dict[str, Any]:
     """The same for images, each small enough for a page."""
     assert isinstance(data, ImageData)
     part, images = evaluation_part(data)
     places = some_of(len(images), MAX_CANDIDATES)
-    rows = _judged(
+    rows = _compare_with_truth(
         PixelClassifier(run).answers([np.asarray(images.pixels[n]) for n in places]),
         [images.labels[n] for n in places],
         data.labels,
@@ -66,7 +66,7 @@ def images_shown(run: Run, data: Any) -> dict[str, Any]:
     return {"measured_on": part, "examples": rows, "inside": inside}
 
 
-def _judged(answers: Sequence[Answer], truth: Sequence[str], labels: Labels) -> list[dict[str, Any]]:
+def _compare_with_truth(answers: Sequence[Answer], truth: Sequence[str], labels: Labels) -> list[dict[str, Any]]:
     """What was answered, how sure, what is true; of a number, there is no right and wrong."""
     rows = []
     for place, (answer, cell) in enumerate(zip(answers, truth, strict=True)):
@@ -80,7 +80,7 @@ def _judged(answers: Sequence[Answer], truth: Sequence[str], labels: Labels) -> 
 
 
 def _chosen(rows: list[dict[str, Any]], some: int, wrong: int) -> list[dict[str, Any]]:
-    """Some that stand for all, then the mistakes of which it was surest."""
+    """Some typical ones, then the mistakes with the highest confidence."""
     first = [rows[n] for n in some_of(len(rows), some)]
     mistakes = [row for row in rows if row.get("right") is False and row not in first]
     mistakes.sort(key=lambda row: -(row["probability"] or 0.0))

@@ -73,7 +73,7 @@ def check_images(asked: CheckRequest) -> Findings:
 
 
 def _sentences(names: dict[str, str], facts: Facts, classes: int) -> Iterator[str]:
-    """Which files, how the classes were told, and the form that images are brought into."""
+    """Which files, how the classes were recognised, and the form that images are brought into."""
     yield from named_parts(names)
     yield as_sentence(facts["reason"])
     kind = facts["kind"]

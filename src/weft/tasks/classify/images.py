@@ -25,7 +25,7 @@ from weft.tasks import planning
 from weft.tasks.classify import evaluator
 from weft.tasks.classify.answers import as_used
 from weft.tasks.classify.classifiers import ImageClassifier
-from weft.tasks.classify.examples import images_shown
+from weft.tasks.classify.examples import collect_image_answers
 from weft.tasks.classify.image_classifier import PixelClassifier
 from weft.tasks.classify.image_data import (
     ImageData,
@@ -53,9 +53,9 @@ from weft.training.step_cost import learning_of
 
 DEFAULT_MINUTES = 5.0  # when the user says nothing
 DEFAULT_BATCH = 64
-MIN_PLANNED_EPOCHS = 6  # readings for which there should be time at least
-TARGET_STEPS = 2400  # that a small set of images is worth, if it is not looked at more than MAX_EPOCHS times for it
-MIN_EPOCHS, MAX_EPOCHS = 30.0, 150.0  # readings of the images when there is time for them
+MIN_PLANNED_EPOCHS = 6  # epochs for which there should be time at least
+TARGET_STEPS = 2400  # that a small set of images is worth, in at most MAX_EPOCHS epochs
+MIN_EPOCHS, MAX_EPOCHS = 30.0, 150.0  # when there is time for them
 EVALUATIONS_PER_RUN = 20  # in a run, the last few of which are averaged
 AVERAGED_EVALUATIONS = 3
 
@@ -112,7 +112,7 @@ class ClassifyImages(Task):
         return PixelClassifier(run).evaluate(*data)
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-        return {} if data() is None else {"kind": "images", **images_shown(run, data())}
+        return {} if data() is None else {"kind": "images", **collect_image_answers(run, data())}
 
 
 TASK = ClassifyImages()
@@ -218,15 +218,15 @@ class LabelledImages(Experiment):
     def samples(self, numbers: np.ndarray) -> ImageBatch:
         kind = self.images.labels.kind
         if not self.augmentation.config.mixes or kind == "regression":
-            return ImageBatch(*self._looked_at(numbers))
+            return ImageBatch(*self._read_batch(numbers))
         together = np.union1d(numbers, partners(numbers))
-        seen, known = self._looked_at(together)
+        seen, known = self._read_batch(together)
         known = F.one_hot(known, self.model.head.classes).float() if kind == "single" else known.float()
         mine, other = (np.searchsorted(together, some) for some in (numbers, partners(numbers)))
         mixed = self.augmentation.mixed(seen[mine], known[mine], seen[other], known[other], np.asarray(numbers))
         return ImageBatch(*mixed)
 
-    def _looked_at(self, numbers: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    def _read_batch(self, numbers: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         data = self.config.data
         places = in_order(numbers, len(self.targets), self.config.training.seed)
         seen = as_input(self.images.train.pixels[places], data.pixel_mean, data.pixel_deviation)
@@ -251,7 +251,7 @@ class LabelledImages(Experiment):
 
     @property
     def evaluation_tokens(self) -> int:
-        """Images; what is judged is looked at once for the temperature and once to measure."""
+        """Images; validation images are read once for the temperature and once to measure."""
         return 2 * sum(len(part.values) for part in self.parts.values())
 
     def seconds_at_end(self) -> float:
@@ -317,7 +317,7 @@ def _plan(origin: Origin, data: ImageData) -> LabelledImages:
     model = request.apply("model", _with_head(_model(request, start, budget, data.config.channels), data))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    rates = sizing_of(model.kind, ClassifiesImages).training if start is None else _bending(model)
+    rates = sizing_of(model.kind, ClassifiesImages).training if start is None else _plan_fine_tuning(model)
     planned = {"average": AVERAGED_EVALUATIONS, **rates}
     training = planning.first_training(request, DEFAULT_BATCH, ranks, minutes, planned)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
@@ -342,8 +342,8 @@ def _plan(origin: Origin, data: ImageData) -> LabelledImages:
     return replace(labelled, config=config.override({"training": training, **strength}))
 
 
-def _bending(model: ModelConfig) -> dict[str, Any]:
-    """Rates for a finished model, which is only bent."""
+def _plan_fine_tuning(model: ModelConfig) -> dict[str, Any]:
+    """Learning rates for a finished model, which is fine-tuned."""
     rate = 0.04 / getattr(model, "width", 768)
     return {"optimizer": AdamWConfig(learning_rate=rate), "warmup": 0.1, "decay": 0.9}
 

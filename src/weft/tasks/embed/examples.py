@@ -14,7 +14,7 @@ NEIGHBOURS_PER_WORD = 6
 MIN_LETTERS = 4  # of a word that says something
 
 
-def neighbours_shown(run: Run) -> list[dict[str, Any]]:
+def collect_neighbours(run: Run) -> list[dict[str, Any]]:
     """Of frequent words that say something, the nearest ones."""
     vectors = NearestWords(run)
     words = [word for word in vectors.words.words if len(word) >= MIN_LETTERS][:MAX_WORDS]

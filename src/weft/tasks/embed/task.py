@@ -21,7 +21,7 @@ from weft.models.base import Model
 from weft.models.block_learning import LearnsBlocks
 from weft.models.word2vec.learning import has_loop
 from weft.tasks import planning
-from weft.tasks.embed.examples import neighbours_shown
+from weft.tasks.embed.examples import collect_neighbours
 from weft.tasks.embed.vectors_run import WordVectors
 from weft.tasks.embed.word_list import Blocks, WordList, measured_numbers
 from weft.tasks.embed.word_vectors import NearestWords
@@ -115,12 +115,12 @@ class Embed(Task):
         return read_source(config)
 
     def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
-        """Files of word pairs or analogies; without files, the loss on what was held out."""
+        """Files of word pairs or analogies; without files, the loss on the validation text."""
         if data:
             return NearestWords(run).evaluate(*data)
         if run.is_imported:
             raise DataError(
-                f"{run.directory.path} was not trained here: nothing was held out",
+                f"{run.directory.path} was not trained here: it has no validation data",
                 expected="a file of word pairs or of analogies",
             )
         assert isinstance(run.config, EmbedConfig)
@@ -129,7 +129,7 @@ class Embed(Task):
         return {"loss": opened.measure(run.model, part)["validation_loss"], "measured_on": part}
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-        return {"kind": "neighbours", "examples": neighbours_shown(run)}
+        return {"kind": "neighbours", "examples": collect_neighbours(run)}
 
 
 TASK = Embed()
@@ -190,7 +190,7 @@ class Vectors(Experiment):
 
     @property
     def evaluation_tokens(self) -> int:
-        return self.texts.judged
+        return self.texts.evaluated_tokens
 
     @property
     def has_test(self) -> bool:

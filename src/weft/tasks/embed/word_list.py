@@ -1,6 +1,6 @@
 """The words of a run of word vectors: which there are, how often each occurs, and which tokens of a text they are.
 
-A tokenizer keeps the space before a word, and all marks; here a word is a word, wherever it stands.
+A tokenizer keeps the space before a word, and all marks; here a word is a word, wherever it is.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A word and the cosine of the angle to what was asked for."""
+    """A word and its cosine similarity to the query."""
 
     word: str
     similarity: float

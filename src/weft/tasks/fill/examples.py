@@ -1,4 +1,4 @@
-"""Examples of what a model fills in: held-out sentences in which a word is missing."""
+"""Examples of what a model fills in: validation sentences in which a word is missing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 MAX_SENTENCES = 6  # with a gap
 
 
-def gaps_shown(run: Run, data: Any) -> list[dict[str, Any]]:
-    """Held-out sentences in which the longest word is missing: what may stand there, and what does."""
+def collect_gaps(run: Run, data: Any) -> list[dict[str, Any]]:
+    """Validation sentences without their longest word: the likeliest words there, and the right one."""
     if data is None:
         return []
     text = "".join(data.validation.pieces(stop=100_000))

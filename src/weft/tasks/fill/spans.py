@@ -1,4 +1,4 @@
-"""Pretraining a model that reads and writes, T5's way: spans of a text are hidden, and it writes what stood there."""
+"""T5's pretraining of an encoder-decoder: spans of a text are hidden, and the decoder writes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPAN_TOKENS = (PAD, *(SENTINEL.format(n) for n in range(SENTINEL_COUNT)))  # wha
 
 @dataclass
 class SpanPretraining(FillTraining):
-    """Stretches of sentences with gaps, and what stood in them."""
+    """Windows of sentences with gaps, and the text that was removed from them."""
 
     def loss(self, model: nn.Module, batch: Any) -> tuple[Any, ...]:
         return spans_loss(cast("Any", model), batch)

@@ -22,7 +22,7 @@ from weft.tasks import planning
 from weft.tasks.embed.text_encoder import TextEncoder
 from weft.tasks.examples import inside
 from weft.tasks.experiment import NO_ORIGIN, Origin
-from weft.tasks.fill.examples import gaps_shown
+from weft.tasks.fill.examples import collect_gaps
 from weft.tasks.fill.filler import refusal
 from weft.tasks.fill.mask_filler import MaskFiller
 from weft.tasks.fill.spans import SPAN_TOKENS, SpanPretraining
@@ -30,7 +30,7 @@ from weft.tasks.fill.texts import FillConfig, FillDataConfig, FillTexts, read_fi
 from weft.tasks.fill.training import LENGTH_SAMPLES, FillTraining
 from weft.tasks.fill.words import FillWords
 from weft.tasks.generate.overlap import overlap_warnings
-from weft.tasks.preparation import ENCODER_TOKENS, learned_from
+from weft.tasks.preparation import ENCODER_TOKENS, train_tokenizer
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.sources import Source, are_tables, check_unchanged
@@ -94,7 +94,7 @@ class Fill(Task):
             fields = _tokenizer_fields(family, request.tokenizer, source.train.characters)
             tokenizer_config = request.apply("tokenizer", TokenizerConfig.from_config(fields))
             special = SPAN_TOKENS if learns(family, FillsSpans) else ENCODER_TOKENS
-            tokenizer = learned_from(tokenizer_config, source, report, special)
+            tokenizer = train_tokenizer(tokenizer_config, source, report, special)
         else:
             tokenizer = start.tokenizer
         texts = read_texts(source, config, tokenizer, report)
@@ -126,7 +126,7 @@ class Fill(Task):
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
         if not {FillsMasks, FillsSpans} & run.model_config.provides:
             return {}
-        found = gaps_shown(run, data())
+        found = collect_gaps(run, data())
         return {"kind": "gaps", "examples": found, "inside": inside(found, "best")}
 
 
@@ -240,7 +240,9 @@ def _plan(
     pieces = planning.Pieces(made.per_epoch, made.seconds_per_step, made.seconds_at_end)
     training = planning.with_steps(training, request, pieces, ranks)
     made = replace(made, config=config.override({"training": training}))
-    assert made.judged  # refuses text about which nothing can be asked, before training and not in its first evaluation
+    assert (
+        made.evaluation_samples
+    )  # refuses text from which no sample can be made before training, not in its first evaluation
     return made
 
 
@@ -248,7 +250,7 @@ def _plan(
 
 
 def evaluate_fill(run: Run, *data: str) -> dict[str, Any]:
-    """Loss, and how often each task is right: on what the run held out, its test if it has one, or other text.
+    """Loss, and how often each task is right: on the run's test text if it has one, its validation text, or other text.
 
     A run that only learned about pairs is measured too. Other text has no labelled pairs: entailment is left out.
     """

@@ -29,7 +29,7 @@ class TextStatistics:
     lines: int = 0
     documents: int = 0  # ends of documents in it, if there are several
     replaced: int = 0  # U+FFFD: what a careless conversion leaves behind
-    open_end: bool = False  # its last line goes on elsewhere
+    open_end: bool = False  # its last line continues in another piece
 
     def to_dict(self) -> dict[str, int]:
         return {"characters": self.characters, "bytes": self.bytes, "lines": self.lines}

@@ -1,4 +1,4 @@
-"""Examples of what a model writes: after nothing, and after beginnings of texts that were held out."""
+"""Examples of what a model writes: after nothing, and after beginnings of validation texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from weft.tasks.run import Run
 
 MAX_NEW_TOKENS = 80  # that are written
-PROMPT_WORDS = 8  # words of a held-out text that are given
+PROMPT_WORDS = 8  # words of a validation text that are the prompt
 PROMPT_COUNT = 2
 SAMPLE_WORDS, SAMPLE_TOKENS = 6, 60  # given and written where models are compared
 
 
-def texts_shown(run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-    """With what really follows in the held-out text."""
+def collect_texts(run: Run, data: Callable[[], Any]) -> dict[str, Any]:
+    """With what really follows in the validation text."""
     try:
         found = _texts(run, data())
     except WeftError:  # its text is gone; it writes from nothing then
@@ -30,7 +30,7 @@ def texts_shown(run: Run, data: Callable[[], Any]) -> dict[str, Any]:
 
 
 def continued(run: Run) -> dict[str, str]:
-    """The first whole words of the held-out text, as they stand there, and what the run writes after them."""
+    """The first whole words of the validation text, unchanged, and what the run writes after them."""
     text = "".join(run.source().validation.pieces(stop=400))
     words = re.match(rf"\S*\s+((?:\S+\s+){{0,{SAMPLE_WORDS - 1}}}\S+)", text)  # the very first may be cut
     prompt = words[1] if words else text
@@ -38,7 +38,7 @@ def continued(run: Run) -> dict[str, str]:
 
 
 def _texts(run: Run, data: Any) -> list[dict[str, Any]]:
-    """What it writes after nothing, and after beginnings of the held-out text; there, what really follows."""
+    """What it writes after nothing, and after beginnings of the validation text; there, what really follows."""
     validation = "" if data is None else "".join(data.validation.pieces(stop=20_000))
     asked = [("", ""), *_beginnings(validation)]
     samples = samples_of(run, [prompt for prompt, _ in asked], max_tokens=MAX_NEW_TOKENS, seed=0)

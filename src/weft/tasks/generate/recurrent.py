@@ -23,7 +23,7 @@ MIN_WINDOWS_PER_STREAM = 4  # that a stream has at least, so that there is somet
 
 
 class GenerateRecurrent(Generate):
-    """Predict the next token, with a state that goes on from step to step."""
+    """Predict the next token, with a state that is carried from step to step (truncated BPTT)."""
 
     capabilities = (CarriesState,)
     turn = None

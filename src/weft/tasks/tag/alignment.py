@@ -1,7 +1,7 @@
 """Words as subwords: each word is tokenised by itself, and its first subword answers for it (Devlin et al. 2019).
 
 A sentence is read as `[CLS] subwords [SEP]`. One that is longer than the model can read is cut between words into
-windows that overlap; each word is answered in one window, the one where it stands farther from the cut. Which windows
+windows that overlap; each word is answered in one window, the one where it is farther from the cut. Which windows
 there are depends on the sentence alone, and not on those beside it.
 """
 

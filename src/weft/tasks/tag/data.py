@@ -40,7 +40,7 @@ class TagData:
 
 
 def read_tag_data(config: TagConfig) -> TagData:
-    """Read the sentences and split off what is judged by; what cannot be learned is refused."""
+    """Read the sentences and split off the validation part; what cannot be learned is refused."""
     parts = open_parts(config)
     everything, test = parts["train"], parts.get("test")
     if len(everything) < MIN_SENTENCES:
@@ -77,7 +77,7 @@ def _fingerprint(sentences: TaggedSentences) -> str:
 
 
 def check_same(recorded: TagConfig, found: TagConfig) -> None:
-    """A run goes on with the sentences it began with, or not at all."""
+    """Refuse to resume a run whose sentences have changed."""
     if recorded.fingerprint == found.fingerprint:
         return
     before, now = recorded.fingerprint.split(";"), found.fingerprint.split(";")

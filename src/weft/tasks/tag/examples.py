@@ -1,4 +1,4 @@
-"""Examples of what a tagger says: some that stand for all, and the mistakes of which it was surest."""
+"""Examples of what a tagger says: some typical ones, and the mistakes with the highest confidence."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from weft.tasks.run import Run
 
 MAX_CANDIDATES = 200  # sentences that are looked at, to find a few
-TYPICAL_SENTENCES, WRONG_SENTENCES = 4, 6  # that are shown: some of all, and the surest mistakes
+TYPICAL_SENTENCES, WRONG_SENTENCES = 4, 6  # that are shown: typical ones, and the surest mistakes
 MAX_SENTENCE_CHARACTERS = 400  # letters of a sentence
 Sentence = list[str]
 
 
-def tags_shown(run: Run, data: TagData) -> dict[str, Any]:
-    """Sentences with what was found and what is true; `measured_on` says whether they were held out or tested on."""
+def collect_tags(run: Run, data: TagData) -> dict[str, Any]:
+    """Sentences with predicted and true tags; `measured_on`: whether they are of the validation or test part."""
     part, sentences = evaluation_part(data)
     places = some_of(len(sentences), MAX_CANDIDATES)
     given: list[Sentence] = [sentences.words[n] for n in places]

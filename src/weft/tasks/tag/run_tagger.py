@@ -20,7 +20,7 @@ from weft.tasks.tag.words import BASELINE
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LONGEST = 512  # tokens that a model from elsewhere reads at a time
+LONGEST = 512  # tokens that an imported model reads at a time
 
 
 def tagger_of(run: Run) -> WordTagger:
@@ -35,7 +35,7 @@ def tagger_of(run: Run) -> WordTagger:
 
 
 def evaluate(run: Run, *files: str) -> dict[str, Any]:
-    """All metrics: on the run's own test or held-out sentences, or on other files."""
+    """All metrics: on the run's own test or validation sentences, or on other files."""
     tagger, simplest = tagger_of(run), {}
     if files:
         sentences, measured_on = open_tagged(files, _recorded(run), "test"), "data"

@@ -134,7 +134,7 @@ def read_tagged(path: str | Path, *, text: str | None = None, label: str | None 
     path = Path(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder", expected="a CoNLL file, or JSON lines")
-    find_documents([path])  # missing, empty, binary: told in the same words as for texts
+    find_documents([path])  # missing, empty, binary: reported in the same words as for texts
     encoding = foreign_encoding(path)
     first = next((line for line in read_lines(path, encoding) if line.strip()), "")
     if not first:
@@ -160,7 +160,7 @@ def _is_tagged(path: Path) -> bool:
         return suffix in SUFFIXES
     try:
         table = head_of(path, rows=5)
-    except DataError:  # which is told when it is read
+    except DataError:  # which is reported when it is read
         return False
     named = [next((name for name in names if name in table.columns), None) for names in (TEXT_NAMES, LABEL_NAMES)]
     places = [table.place(name) for name in named if name is not None]
@@ -191,7 +191,7 @@ def join_sentences(parts: Sequence[TaggedSentences]) -> TaggedSentences:
 
 
 def split_sentences(sentences: TaggedSentences, share: float, seed: int) -> tuple[TaggedSentences, TaggedSentences]:
-    """A part to learn from and a part (about `share` of the sentences of every type) to judge by.
+    """A training part and a validation part (about `share` of the sentences of every type).
 
     Sentences that differ in nothing but case and spaces stay together, so that none of the second part was learned.
     """
@@ -335,7 +335,7 @@ def _add_sentence(
 def _is_numbered(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first column counts the words of each sentence."""
     counted = sum(_NUMBER.fullmatch(cells[0]) is not None or _RANGE.fullmatch(cells[0]) is not None for cells in rows)
-    starts = any(cells[0] in ("0", "1") for cells in rows[:2])  # a range may stand before the first
+    starts = any(cells[0] in ("0", "1") for cells in rows[:2])  # a range may come before the first
     return starts and counted == len(rows) and (len(rows) > 1 or len(rows[0]) == len(CONLL_U))
 
 

@@ -42,14 +42,14 @@ class TagWords(Words):
             f"{plan['columns'][0].upper()}{plan['columns'][1:]}.\n"
             f"Learning {kinds} ({shown}) from {plan['sentences']:,} sentences with {plan['words']:,} words "
             f"({plan['tokenizer']}, vocabulary {plan['vocab_size']:,}); {plan['validation_sentences']:,} sentences are "
-            f"held out{tested}."
+            f"for validation{tested}."
         )
 
     def batch(self, plan: Plan) -> str:
         return f"{plan['batch']} sentences"
 
     def result(self, best: float, metrics: dict[str, Any]) -> str:
-        where = "the test" if metrics["measured_on"] == "test" else "held-out"
+        where = "the test" if metrics["measured_on"] == "test" else "the validation"
         return f"{scores(metrics)} on {where} sentences{simplest(metrics)}"
 
     def measured(self, metrics: dict[str, Any]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What pairs of texts are like before anything learns from them, and what will spoil the result.
 
-Every part is read as training reads it, so that what training would refuse is told here too.
+Every part is read as training reads it, so that what training would refuse is reported here too.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ MAX_TRANSLATIONS = 4
 MAX_SOURCE_WORDS = 15  # words; of longer ones, what looked at what is too large an image
 
 
-def translations_shown(run: Run, data: Any) -> list[dict[str, Any]]:
+def collect_translations(run: Run, data: Any) -> list[dict[str, Any]]:
     """Sources that were not learned from, what is made of them, what they are in truth, and what looked at what."""
     pairs, translator = evaluation_part(data)[1], TranslationSearch(run)
     short = [n for n, text in enumerate(pairs.sources) if 2 <= len(text.split()) <= MAX_SOURCE_WORDS]

@@ -33,7 +33,7 @@ from weft.tasks.sources import DEMO
 from weft.tasks.start import FINE_TUNING_RATES, Start
 from weft.tasks.task import Task
 from weft.tasks.translate.encoded_pairs import EncodedPairs, TokenizerPair, varied_batches
-from weft.tasks.translate.examples import translations_shown
+from weft.tasks.translate.examples import collect_translations
 from weft.tasks.translate.pair_data import PairConfig, PairData, check_same, read_pair_data
 from weft.tasks.translate.quality import HINT, by_length, has_bleu, quality
 from weft.tasks.translate.translator import DEFAULT_SEARCH, GREEDY, TranslationSearch, plain_loss, translated
@@ -49,7 +49,7 @@ DEFAULT_MINUTES, DEMO_MINUTES = 10.0, 2.5  # when the user says nothing
 DEFAULT_MAX_TOKENS = 256  # tokens of a text that are read, unless the user says otherwise
 EVALUATED_PAIRS = 500  # pairs that are translated at each evaluation
 EVALUATIONS_PER_RUN = 15  # in a run
-COUNTED_PAIRS = 2000  # pairs from which the number of tokens is told
+COUNTED_PAIRS = 2000  # pairs from which the number of tokens is estimated
 MIN_BATCH_TOKENS, MAX_BATCH_TOKENS = 512, 4096  # tokens
 USUAL_LENGTH = 16  # tokens of a text
 MIN_PLANNED_EPOCHS = 9  # readings of the pairs for which there should be time
@@ -73,7 +73,7 @@ class Translate(Task):
     objective = TextToTextConfig
     words = TranslateWords()
     turn = 3
-    judged_by_text = True
+    evaluated_by_text = True
     rows = (("source", "target"),)
     takes_texts = False
     opens = Translator
@@ -128,7 +128,7 @@ class Translate(Task):
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
         if data() is None:
             return {}
-        found = translations_shown(run, data())
+        found = collect_translations(run, data())
         return {"kind": "translations", "examples": found, "inside": inside(found, "source")}
 
     def sample(self, run: Run) -> dict[str, str]:
@@ -223,7 +223,7 @@ class Parallel(Experiment):
 
     @property
     def seconds_of_evaluation(self) -> float:
-        """What translating some of the held-out pairs takes."""
+        """The seconds that translating some of the validation pairs takes."""
         return self._seconds_each[0] * min(EVALUATED_PAIRS, len(self.parts["validation"]))
 
     def seconds_at_end(self) -> float:
@@ -263,7 +263,7 @@ class Parallel(Experiment):
 
     @property
     def concludes(self) -> bool:
-        """Where there is a test, it tells the lengths apart; else what was held out does."""
+        """Translation quality by length: of the test pairs if there are any, else of the validation pairs."""
         return not self.has_test
 
     def conclude(self, model: nn.Module, run: RunDirectory) -> dict[str, Any]:
@@ -366,7 +366,7 @@ def pair_budget(flops: float, tokens: int) -> Budget:
 
 
 def _some_tokens(data: PairData, tokenizers: TokenizerPair) -> int:
-    """How many tokens there are, told from the first pairs."""
+    """The number of tokens, estimated from the first pairs."""
     some = data.train.part(range(min(COUNTED_PAIRS, len(data.train))))
     return EncodedPairs.of(some, tokenizers, DEFAULT_MAX_TOKENS).tokens * len(data.train) // len(some)
 
@@ -378,5 +378,5 @@ def _objective(data: PairData, tokenizers: TokenizerPair, start: Start | None) -
 
 
 def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:
-    """As the family learns pairs best; a finished model is only bent."""
+    """The learning settings of the family for pairs; a finished model is fine-tuned."""
     return FINE_TUNING_RATES if start is not None else dict(sizing_of(model.kind, Seq2SeqLM).training)

@@ -20,7 +20,7 @@ from weft.generation.search import Hypothesis, SearchConfig
 from weft.generation.text_to_text import limit_of, write
 from weft.models import PairModel
 from weft.objectives.text_to_text import TextToText
-from weft.tasks.translate.alignment import Link, aligned, check_looks, looked_at
+from weft.tasks.translate.alignment import Link, aligned, check_looks, compute_cross_attention
 from weft.tasks.translate.encoded_pairs import EncodedPairs, Ids, TokenizerPair, with_end
 from weft.tasks.translate.pair_data import PairConfig, open_pairs, read_pair_data
 from weft.tasks.translate.quality import by_length, quality
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from weft.data.parallel import Pairs
     from weft.tasks.run import Run
 
-MAX_IMPORTED_TOKENS = 512  # tokens of a text that a model from elsewhere reads
-EVALUATION_BATCH_TOKENS = 4096  # tokens that are measured together
+MAX_IMPORTED_TOKENS = 512  # tokens of a text that an imported model reads
+EVALUATION_BATCH_TOKENS = 4096  # tokens that are evaluated together
 
 
 class TranslationConfig(Config):
@@ -131,8 +131,8 @@ class Translation:
 
     score    log-probability / length^alpha, by which texts are compared
     ended    whether it came to an end; else it was cut at the most tokens
-    others   the next best texts, if more than one was asked for
-    links    which words of the source each word looked at, if that was asked for
+    others   the next best texts, if more than one was requested
+    links    which words of the source each word looked at, if requested
     """
 
     source: str
@@ -201,7 +201,9 @@ class TranslationSearch:
         lost = unknown is not None and bool((tokens == unknown).any())
         links: tuple[Link, ...] = ()
         lost = lost and self.model.looks is not None
-        weights = looked_at(self.model, source, tokens, self.start) if (align or lost) and len(tokens) else None
+        weights = (
+            compute_cross_attention(self.model, source, tokens, self.start) if (align or lost) and len(tokens) else None
+        )
         if weights is not None and align:
             links = tuple(aligned(self.tokenizers, text, tokens, weights))
         if lost:
@@ -213,7 +215,7 @@ class TranslationSearch:
         return Translation(text, shown, hypothesis.score, hypothesis.ended, (), links)
 
     def _with_copies(self, tokens: Ids, unknown: int, pieces: Sequence[str], weights: np.ndarray) -> str:
-        """A token that stands for anything is replaced by what it looked at most: names are mostly kept as they are."""
+        """An unknown token is replaced by the source word it attends to most: names are mostly kept as they are."""
         parts: list[str] = []
         rest: list[int] = []
         for place, token in enumerate(tokens.tolist()):
@@ -231,7 +233,7 @@ class TranslationSearch:
     # -- how good it is -----------------------------------------------------------------------
 
     def evaluate(self, *data: str) -> dict[str, Any]:
-        """Loss, BLEU, chrF and exact matches: on the run's own test or held-out pairs, or on others."""
+        """Loss, BLEU, chrF and exact matches: on the run's own test or validation pairs, or on others."""
         pairs, measured_on = self._pairs(data)
         encoded = EncodedPairs.of(pairs, self.tokenizers, self.length)
         texts = [translation.text for translation in self.translate(pairs.sources)]
