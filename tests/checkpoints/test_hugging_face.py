@@ -368,7 +368,7 @@ def test_an_imported_run_says_what_it_cannot(folder, tmp_path):
         with pytest.raises(DataError, match="was not trained here"):
             run.config  # noqa: B018
         for ask in (run.evaluate, run.validation_tokens, run.training_text):
-            with pytest.raises(DataError, match="nothing was held out"):
+            with pytest.raises(DataError, match="it has no validation data"):
                 ask()
         (tmp_path / "book.txt").write_text("The cat sat on the mat. " * 30)
         assert run.evaluate(str(tmp_path / "book.txt"))["tokens"] == 24 * 30

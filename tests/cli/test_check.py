@@ -110,7 +110,7 @@ def test_estimated_tokens_are_near(tmp_path, monkeypatch):
     path = write(tmp_path / "a.txt", content)
     exact = check_text((path,))
     assert exact.facts["exact_tokens"] == ["characters", "bytes", "words", "bpe"]
-    monkeypatch.setattr(text_check, "SAMPLE", 20_000)
+    monkeypatch.setattr(text_check, "MAX_SAMPLE_CHARACTERS", 20_000)
     rough = check_text((path,))
     assert rough.facts["exact_tokens"] == ["characters", "bytes"]
     assert rough.facts["tokens"]["words"] == pytest.approx(exact.facts["tokens"]["words"], rel=0.1)
@@ -133,7 +133,7 @@ def test_many_lines_are_estimated_in_bounded_memory():
 
 
 def test_a_line_without_end_is_taken_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(overlap, "LONGEST", 1000)
+    monkeypatch.setattr(overlap, "MAX_LINE_CHARACTERS", 1000)
     content = "x" * 3_000_000 + "\n" + "y" * 50_000
     found = check_text((write(tmp_path / "a.txt", content),))
     assert found.facts["lines"] == 2

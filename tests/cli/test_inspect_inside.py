@@ -24,7 +24,7 @@ def told_by(place, *words):
 
 def test_health_of_every_head(place):
     found = told_by(place, "run", "--health")["health"]
-    assert found["read"] == "a few held-out inputs" and found["sentences"]
+    assert found["read"] == "a few validation inputs" and found["sentences"]
     assert [(layer["layer"], len(layer["heads"])) for layer in found["layers"]] == [(1, 2), (2, 2)]
     shown = run_weft("inspect", "run", "--health", cwd=place).stdout
     assert found["sentences"][0] in shown and "1.2" in shown

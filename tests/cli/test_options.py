@@ -9,7 +9,7 @@ import typer
 
 import weft
 from weft.cli import compare, main, train
-from weft.tasks.options import COLUMNS, CompareOptions, Option, TrainOptions, asked_for, flag_of
+from weft.tasks.options import COLUMN_OPTIONS, CompareOptions, Option, TrainOptions, collect_options, flag_of
 from weft.tasks.request import Request
 
 OF_THE_COMMAND = {"data", "dry_run", "as_json", "until_eof"}
@@ -50,12 +50,14 @@ def test_values_are_what_their_types_say():
 def test_a_request_has_every_option():
     fields = {field.name for field in dataclasses.fields(Request)}
     said = dict.fromkeys(defined(TrainOptions), "x") | {"set": {}}
-    assert set(asked_for((), said)["options"]) <= fields
-    assert set(COLUMNS) <= set(defined(TrainOptions))
+    assert set(collect_options((), said)["options"]) <= fields
+    assert set(COLUMN_OPTIONS) <= set(defined(TrainOptions))
 
 
 def test_what_was_not_said_is_not_asked_for():
-    asked = asked_for(["a.txt"], {"from_": "runs/x", "seed": 0, "steps": None, "test": (), "watch": False, "task": "x"})
+    asked = collect_options(
+        ["a.txt"], {"from_": "runs/x", "seed": 0, "steps": None, "test": (), "watch": False, "task": "x"}
+    )
     assert asked == {
         "data": ("a.txt",), "options": {"start": "runs/x", "seed": 0}, "task": "x", "config": None, "changes": {},
     }  # fmt: skip

@@ -72,7 +72,7 @@ def test_embed_gives_the_vectors_of_words(folder):
         (["analogy", "run", "france", "paris"], 2, "expected three"),
         (["embed", "run", "paris", "--pool", "last"], 2, "one vector"),
         (["generate", "run", "paris"], 1, "has a vector for each word"),
-        (["evaluate", "run"], 1, "nothing was held out"),
+        (["evaluate", "run"], 1, "it has no validation data"),
         (["evaluate", "run", "nowhere.txt"], 1, "cannot be read"),
         (["resume", "run"], 1, "imported"),
         (["export", "run", "new", "--to", "hf"], 1, "not skipgram"),

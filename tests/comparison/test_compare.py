@@ -163,7 +163,7 @@ def test_one_that_fails_does_not_lose_the_others(folder):
 def test_what_a_model_cannot_do_is_found_before(folder):
     result = run_comparison({}, models=("gpt", "bert"))
     assert [row["status"] for row in result.rows] == ["finished", "failed"]
-    assert "bert does not go on with a text" in result.rows[1]["reason"] and not (folder / "c" / "bert").exists()
+    assert "bert does not continue a text" in result.rows[1]["reason"] and not (folder / "c" / "bert").exists()
     with pytest.raises(UnsupportedError, match="bert-dropout-0: bert does not go on"):
         make_plan(make_trial_spec({"model.dropout": [0, 0.1]}, models=("bert",)), folder / "x", silent)
 

@@ -5,7 +5,7 @@ import torch
 
 from weft.generation import GenerationConfig, SearchConfig, beam_search, greedy, sample
 from weft.generation.sources import SourceDecoding
-from weft.generation.text_to_text import ROWS, TOKENS, batches, limit_of, write
+from weft.generation.text_to_text import MAX_BATCH_TOKENS, MAX_ROWS, batches, limit_of, write
 from weft.models import TransformerConfig
 from weft.models.pair_model import padded
 
@@ -163,8 +163,8 @@ def test_batches_are_bounded_and_have_everyone_once():
         flat = [lengths[place] for batch in found for place in batch]
         assert flat == sorted(flat, reverse=True)
         for batch in found:
-            assert len(batch) == 1 or len(batch) * beams <= ROWS
-            assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= TOKENS
+            assert len(batch) == 1 or len(batch) * beams <= MAX_ROWS
+            assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= MAX_BATCH_TOKENS
     assert list(batches([], 4)) == []
 
 
@@ -172,7 +172,7 @@ def test_the_order_given_is_kept(monkeypatch):
     """Several batches, the longest first, and still each text at its place."""
     model, config = make(), SearchConfig(beams=2, end=END, suppress=(START,))
     together = write(model, SOURCES, config, start=START, limits=LIMITS)
-    monkeypatch.setattr("weft.generation.text_to_text.ROWS", 4)
+    monkeypatch.setattr("weft.generation.text_to_text.MAX_ROWS", 4)
     check_same(write(model, SOURCES, config, start=START, limits=LIMITS), together)
     back = write(model, SOURCES[::-1], config, start=START, limits=LIMITS[::-1])
     check_same(back[::-1], together)

@@ -112,11 +112,11 @@ def test_what_it_costs_by_part(book):
 def test_what_was_chosen_is_kept_with_the_run(book):
     plan = json.loads((book / "x&y<b>" / "plan.json").read_text())
     assert plan["plan"]["steps"] == 12 and plan["plan"]["parameters"] > 1000 and "event" not in plan["plan"]
-    assert plan["reasons"]["steps"] == "asked for" and plan["reasons"]["model"] == "the usual one for generate"
+    assert plan["reasons"]["steps"] == "given by the user" and plan["reasons"]["model"] == "the usual one for generate"
     assert plan["reasons"]["size"].startswith("model.width = 16, model.depth = 2") and plan["warnings"]
     page = page_of(book / "x&y<b>")
     chosen = part(page, "choices")
-    assert "Learning from" in chosen and "asked for" in chosen and "12 steps of 6 texts" in chosen
+    assert "Learning from" in chosen and "given by the user" in chosen and "12 steps of 6 texts" in chosen
     assert "very little to learn from" in part(page, "data")
 
 
@@ -251,7 +251,9 @@ def test_a_report_changes_nothing_of_the_run(tmp_path, monkeypatch):
     assert hash_run(tmp_path / "with") == hash_run(tmp_path / "without")
     page = page_of(tmp_path / "with")
     assert page.replace("with", "without").count("12 steps") == page.count("12 steps") > 0
-    assert "In the end there were 12 steps instead of 8" in page and "asked for" in page  # the plan is still there
+    assert (
+        "In the end there were 12 steps instead of 8" in page and "given by the user" in page
+    )  # the plan is still there
 
 
 def test_examples_are_made_anew_for_new_weights_alone(tmp_path, monkeypatch):
@@ -338,7 +340,7 @@ def test_large_data_are_not_read_again(book, tmp_path, monkeypatch):
     run_weft(*classifier_command("t.csv", "run", 4), cwd=tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run" / "examples.json").unlink()
-    monkeypatch.setattr("weft.tasks.data_facts.LARGE", 100)
+    monkeypatch.setattr("weft.tasks.data_facts.MAX_REREAD_BYTES", 100)
     write_report("run")
     found = json.loads((tmp_path / "run" / "examples.json").read_text())
     assert found["problems"] == {} and found["data"] == {} and "examples" not in found

@@ -53,7 +53,7 @@ MUTANTS = [
     Mutant(
         "tagging: no better is not told",
         "tasks/tag/words.py",
-        old="no_better = metrics[name] <= metrics[SIMPLEST + name]",
+        old="no_better = metrics[name] <= metrics[BASELINE + name]",
         new="no_better = False",
         tests=TRAIN,
     ),
@@ -165,7 +165,7 @@ MUTANTS = [
     Mutant(
         "tagging: free text is tags",
         "tasks/tag/sentences.py",
-        old="if len(counts) > max(FEW_TAGS, TAG_SHARE * words):",
+        old="if len(counts) > max(MAX_TAGS, MAX_TAG_SHARE * words):",
         new="if False:",
         tests=SENTENCES,
     ),

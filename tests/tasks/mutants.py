@@ -12,7 +12,7 @@ MUTANTS = [
     Mutant(
         "asking: a recipe may not name its model",
         "tasks/asking.py",
-        old="return asked, recipe.without(*LIFTED), said",
+        old="return asked, recipe.without(*OPTION_OF_SETTING), said",
         new="return asked, recipe, said",
         tests=["tests/test_index.py"],
     ),
@@ -141,8 +141,8 @@ MUTANTS = [
     Mutant(
         "looking: the form of a start is left behind",
         "tasks/classify/images.py",
-        old="getattr(start.images, name) for name in FORM}",
-        new="getattr(start.images, name) for name in FORM[:2]}",
+        old="getattr(start.images, name) for name in FORM_FIELDS}",
+        new="getattr(start.images, name) for name in FORM_FIELDS[:2]}",
         tests=MOVING,
     ),
     Mutant(

@@ -11,7 +11,7 @@ from fixtures.runs import hash_run
 from fixtures.texts import make_text
 from weft.errors import ConfigError, DataError
 from weft.models import ModelConfig
-from weft.tasks.experiment import MAIN, Experiment
+from weft.tasks.experiment import MAIN_MODEL, Experiment
 from weft.tasks.names import task_names
 from weft.tasks.request import make_request
 from weft.tasks.task import find_task, find_use, read_settings, variants
@@ -74,7 +74,7 @@ def test_planned_fitted_reopened_extended(book, tmp_path):
     )
     experiment = Experiment.plan(request, events.append)
     assert not (tmp_path / "a").exists() and events[-1]["event"] == "plan"
-    assert list(experiment.models()) == [MAIN] and experiment.models()[MAIN] is experiment.config.model
+    assert list(experiment.models()) == [MAIN_MODEL] and experiment.models()[MAIN_MODEL] is experiment.config.model
     run, outcome = experiment.fit()
     assert run.path.name == "a" and outcome.progress.step == 3
     assert [event["step"] for event in events if event["event"] == "step"] == [1, 2, 3]

@@ -98,7 +98,7 @@ def test_texts_that_are_mostly_cut_are_a_warning(tmp_path):
 def test_very_many_texts_are_sampled(tmp_path, monkeypatch):
     path = two_classes(tmp_path / "a.csv", 400)
     whole = check_labelled([path])
-    monkeypatch.setattr(token_lengths, "SAMPLE", 5000)
+    monkeypatch.setattr(token_lengths, "MAX_SAMPLE_CHARACTERS", 5000)
     some = check_labelled([path], test=[path])
     assert whole.facts["tokenizer"]["one_in"] == 1 and whole.parts["train"]["counted"] == 400
     assert (one_in := some.facts["tokenizer"]["one_in"]) > 2

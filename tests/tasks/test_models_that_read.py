@@ -50,7 +50,7 @@ def test_imported_it_is_a_run_that_fills_and_does_not_write(folder, tmp_path):
 
 def test_a_bert_is_not_trained_to_write(tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 50)
-    with pytest.raises(UnsupportedError, match="does not go on with a text"):
+    with pytest.raises(UnsupportedError, match="does not continue a text"):
         weft.train(str(tmp_path / "text.txt"), task="generate", model="bert-tiny", steps=1, out=str(tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 

@@ -37,7 +37,7 @@ def test_the_sentences_are_those_of_check(tmp_path):
     book, copies = write(tmp_path / "a.txt", LINES[:200] * 2), write(tmp_path / "b.txt", LINES[:20] + LINES[200:220])
     told = found(book, (copies,))
     assert len(told) == 2 and told == check_text(CheckRequest((book,), (copies,))).warnings
-    assert told[0].startswith("50% of the long held-out lines also stand in the training part")
+    assert told[0].startswith("50% of the long validation lines also occur in the training part")
     assert told[1].startswith("50% of the long lines repeat")
 
 
@@ -50,10 +50,10 @@ def test_the_test_text_is_looked_at_too(tmp_path):
 def test_only_the_beginning_is_looked_at(tmp_path, monkeypatch):
     book, copies = write(tmp_path / "a.txt", LINES[:200]), write(tmp_path / "b.txt", LINES[150:200])
     assert found(book, (copies,))
-    monkeypatch.setattr(overlap, "QUICK_TRAIN", 3000)
+    monkeypatch.setattr(overlap, "MAX_QUICK_TRAIN_CHARACTERS", 3000)
     assert found(book, (copies,)) == []
-    monkeypatch.setattr(overlap, "QUICK_TRAIN", 10**6)
-    monkeypatch.setattr(overlap, "QUICK_HELD_OUT", 30)
+    monkeypatch.setattr(overlap, "MAX_QUICK_TRAIN_CHARACTERS", 10**6)
+    monkeypatch.setattr(overlap, "MAX_QUICK_VALIDATION_CHARACTERS", 30)
     assert found(book, (copies,)) == []
 
 
@@ -80,9 +80,9 @@ def test_training_warns_in_words_and_as_an_event(folder):
     result = run_weft(*generator_command("book.txt", "a", 2, "--json"), cwd=folder)
     events = [json.loads(line) for line in result.stdout.splitlines()]
     told = [event["text"] for event in events if event["event"] == "warning"]
-    assert told[0].startswith("94% of the long held-out lines")  # the first is cut
+    assert told[0].startswith("94% of the long validation lines")  # the first is cut
     assert "by heart" in told[1]
-    assert "Warning: 94% of the long held-out lines" in " ".join(result.stderr.split())
+    assert "Warning: 94% of the long validation lines" in " ".join(result.stderr.split())
     kinds = [event.get("name", event["event"]) for event in events]
     phases = ["reading", "learning the vocabulary", "tokenising", "planning", "training"]
     assert [kind for kind in kinds if kind in phases] == phases
@@ -94,9 +94,9 @@ def test_training_from_python_warns_by_logging(folder, monkeypatch, caplog):
     changes = dict(setting.split("=") for setting in TINY_GPT)
     with caplog.at_level(logging.WARNING):
         package.train("book.txt", task="generate", tokenizer="characters", steps=1, set=changes, threads=1)
-    assert "long held-out lines" in caplog.text
+    assert "long validation lines" in caplog.text
     caplog.clear()
     (folder / "clean.txt").write_text(make_text(2000))
     with caplog.at_level(logging.WARNING):
         package.train("clean.txt", task="generate", tokenizer="characters", steps=1, set=changes, threads=1)
-    assert "held-out lines" not in caplog.text
+    assert "validation lines" not in caplog.text

@@ -76,7 +76,7 @@ def test_leakage_in_every_direction(tmp_path):
 def test_very_many_pairs_are_sampled(tmp_path, monkeypatch):
     path = str(write_translation_table(tmp_path / "a.csv", 300))
     whole = check_pairs([path])
-    monkeypatch.setattr(token_lengths, "SAMPLE", 4000)
+    monkeypatch.setattr(token_lengths, "MAX_SAMPLE_CHARACTERS", 4000)
     some = check_pairs([path])
     assert whole.facts["tokenizer"]["one_in"] == 1 and whole.parts["train"]["counted"] == 300
     assert (one_in := some.facts["tokenizer"]["one_in"]) > 2 and some.parts["train"]["counted"] == -(-300 // one_in)

@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         "reading: the temperature is forgotten",
         "tasks/classify/answers.py",
-        old="(1 / _temperature(run / CALIBRATION), 0.0)",
+        old="(1 / _temperature(run / CALIBRATION_FILE), 0.0)",
         new="(1.0, 0.0)",
         tests=CLASSIFY,
     ),
@@ -49,7 +49,7 @@ MUTANTS = [
     Mutant(
         "reading: other classes keep the head",
         "tasks/start.py",
-        old='kept -= _standing(config, "labels")',
+        old='kept -= _select_weights(config, "labels")',
         new="pass",
         tests=CLASSIFY,
     ),
@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         "reading: held-out text by the seed of training",
         "tasks/fill/training.py",
-        old="self.made_from(part, JUDGED_SEED)",
+        old="self.made_from(part, EVALUATION_SEED)",
         new="self.made_from(part, self.config.training.seed)",
         tests=FILL,
     ),
@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         "translating: the test is greedy",
         "tasks/translate/task.py",
-        old='THOROUGH if part == "test" else GREEDY',
+        old='DEFAULT_SEARCH if part == "test" else GREEDY',
         new="GREEDY",
         tests=TRANSLATE,
     ),
@@ -203,15 +203,15 @@ MUTANTS = [
     Mutant(
         "seeing: what a kind has of its own is looked for",
         "tasks/start.py",
-        old='exchanged = _standing(config, "exchanged", "labels") | _standing(self.model, "exchanged", "labels")',
-        new='exchanged = _standing(self.model, "exchanged", "labels")',
+        old='exchanged = _select_weights(config, "exchanged", "labels") | _select_weights(self.model, "exchanged", "labels")',
+        new='exchanged = _select_weights(self.model, "exchanged", "labels")',
         tests=MOVED,
     ),
     Mutant(
         "seeing: what a kind had of its own is kept",
         "tasks/start.py",
-        old='exchanged = _standing(config, "exchanged", "labels") | _standing(self.model, "exchanged", "labels")',
-        new='exchanged = _standing(config, "exchanged", "labels")',
+        old='exchanged = _select_weights(config, "exchanged", "labels") | _select_weights(self.model, "exchanged", "labels")',
+        new='exchanged = _select_weights(config, "exchanged", "labels")',
         tests=MOVED,
     ),
     Mutant(
@@ -301,7 +301,7 @@ MUTANTS = [
     Mutant(
         "vectors: the rate does not fall",
         "training/word_vectors.py",
-        old="max(FLOOR, self.schedule.factor(step))",
+        old="max(MIN_RATE_SHARE, self.schedule.factor(step))",
         new="1.0",
         tests=EMBED,
     ),

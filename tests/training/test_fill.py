@@ -109,7 +109,7 @@ def test_other_tokens_are_hidden_in_another_epoch_and_by_another_seed(folder):
     assert not torch.equal(first.row.tokens, second.row.tokens)
     other = prepare_experiment(config.override({"training.seed": 1}), folder)
     assert not torch.equal(first.row.tokens, other.samples(np.array([0])).row.tokens)
-    judged = [run.judged["validation"].batch(np.arange(3)).tokens for run in (made, other)]
+    judged = [run.evaluation_samples["validation"].batch(np.arange(3)).tokens for run in (made, other)]
     assert np.array_equal(*judged)  # what is held out is asked about alike, so that runs can be compared
 
 
@@ -301,7 +301,7 @@ def test_text_without_pairs_of_sentences_is_refused(tmp_path):
         words = filler_command(data, "run", 2, *set_flags("objective.tasks=next-sentence"), *more)
         result = run_weft(*words, cwd=tmp_path, check=False)
         assert result.returncode == 1 and "no document has two sentences" in result.stderr
-        assert ("held out" in result.stderr) == ("--validation" in more)
+        assert ("validation text" in result.stderr) == ("--validation" in more)
         assert len(read_error_lines(result)) <= 3 and not (tmp_path / "run").exists()
 
 

@@ -101,7 +101,7 @@ def test_what_is_held_out_is_asked_about_alike(trained, folder):
     assert torch.equal(first.source, again.source) and torch.equal(first.written, again.written)
     assert not torch.equal(first.source, later.source) and not torch.equal(first.source, seeded.source)
     assert int(first.written[0, 0]) == made.config.model.start != made.marks.end == int(first.wanted[-1])
-    judged = [run.judged["validation"].batch(np.arange(3)).source for run in (made, other)]
+    judged = [run.evaluation_samples["validation"].batch(np.arange(3)).source for run in (made, other)]
     assert np.array_equal(*judged)
 
 
@@ -141,7 +141,7 @@ def test_evaluate_gives_what_training_measured(trained, folder):
 def test_accuracy_and_loss_are_those_of_single_tokens(trained, folder):
     """Against a sum over one sample at a time, token by token."""
     made, model = made_of(trained[0], folder), package.load(trained[0]).model
-    samples, nats, right, count = made.judged["validation"], 0.0, 0, 0
+    samples, nats, right, count = made.evaluation_samples["validation"], 0.0, 0, 0
     with torch.no_grad():
         for number in range(samples.per_epoch):
             (source, target), start = next(samples.batch(np.array([number])).pairs()), [made.config.model.start]

@@ -137,7 +137,7 @@ def test_another_run_begins_with_its_weights(desk):
         (["--model", "lstm", "--set", "model.both_ways=true"], 2, "would see the token that it predicts"),
         (["--model", "lstm", "--set", "training.batch=200", "--steps", "1"], 1, "200 streams"),
         (["--model", "gru", "--tokenizer", "wordpiece"], 2, "does not give text back"),
-        (["--model", "bert"], 1, "bert does not go on with a text"),
+        (["--model", "bert"], 1, "bert does not continue a text"),
     ],
 )
 def test_typed_mistakes(desk, typed, code, said):

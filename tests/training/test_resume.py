@@ -292,7 +292,7 @@ def test_averages_of_an_earlier_version_are_taken_over(tmp_path):
     made.train()
     now = made.state.optimizer_tensors()
     assert any(name.endswith("/first") for name in now)
-    names = {new: old for old, new in resume.EARLIER.items()}
+    names = {new: old for old, new in resume.EARLIER_NAMES.items()}
     before = {}
     for name, tensor in now.items():
         stem, _, key = name.rpartition("/")

@@ -154,7 +154,7 @@ def test_few_held_out_pairs_are_judged_alike(folder, monkeypatch):
     made = prepare_experiment(folder, trained(folder, "plain"))
     model = package.load(folder / "plain").model
     whole = made.measure(model, "validation", None)
-    monkeypatch.setattr(translate, "JUDGED", 2)
+    monkeypatch.setattr(translate, "EVALUATED_PAIRS", 2)
     some = made.measure(model, "validation", None)
     assert (
         whole["validation_loss"]
@@ -343,7 +343,7 @@ def test_a_dry_run_writes_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
     words = run_weft(*translator_command("pairs.tsv", "none", 2), "--dry-run", cwd=tmp_path).stderr
     words = " ".join(words.split())
-    assert "36 pairs of texts" in words and "4 pairs are held out" in words and " MB" in words
+    assert "36 pairs of texts" in words and "4 pairs are for validation" in words and " MB" in words
     large = translator_command("pairs.tsv", "none", 2, *set_flags("model.width=256", "objective.batch_tokens=9000"))
     large = json.loads(run_weft(*large, "--dry-run", "--json", cwd=tmp_path).stdout.splitlines()[-1])
     assert large["memory"] > plan["memory"] + 16 * (large["parameters"] - plan["parameters"]) > plan["memory"]

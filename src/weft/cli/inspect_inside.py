@@ -85,9 +85,9 @@ def _short_health(found: Inspected) -> dict[str, Any] | None:
 
 def _reach(found: Inspected, position: int | None) -> dict[str, Any]:
     """What a position can see after each layer."""
-    from weft.tasks.inside import reach_of, reach_told
+    from weft.tasks.inside import convert_reach, reach_of
 
-    return reach_told(reach_of(found.config, position, found.length, found.run))
+    return convert_reach(reach_of(found.config, position, found.length, found.run))
 
 
 def _flow(found: Inspected) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import typer
 from weft.errors import ConfigError
 from weft.tasks.asking import LENGTHS
 from weft.tasks.names import task_names
-from weft.tasks.options import Asked, Option, SharedOptions, asked_for, flag_of, with_keywords
+from weft.tasks.options import Asked, Option, SharedOptions, collect_options, flag_of, with_keywords
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,7 +89,7 @@ def read_options(verb: str, data: Sequence[str] | None, given: Mapping[str, Any]
             "no data was given", expected="text files, a folder, tables, or demo", advice=f"weft {verb} demo"
         )
     said = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    return asked_for(words, said | {"task": task, "set": parse_changes(given["set"] or ())})
+    return collect_options(words, said | {"task": task, "set": parse_changes(given["set"] or ())})
 
 
 def task_and_data(words: list[str]) -> tuple[str | None, list[str]]:

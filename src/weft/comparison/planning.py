@@ -208,7 +208,7 @@ def _check_same(orders: Sequence[Trial], asked: TrialSpec, task: str) -> None:
             f"{planned[0].name} and {other.name} need different special tokens: their losses are not of the same text",
             expected="models that can share a tokenizer",
         )
-    if not find_task(task).judged_by_text:
+    if not find_task(task).evaluated_by_text:
         raise ConfigError(
             f"{varies[0]} for {task}: a loss for other tokens is another measure",
             expected="one tokenizer for all",

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import ConfigError
-from weft.tasks.asking import LIFTED
-from weft.tasks.options import COLUMNS, flag_of
+from weft.tasks.asking import OPTION_OF_SETTING
+from weft.tasks.options import COLUMN_OPTIONS, flag_of
 from weft.tasks.request import Request
 from weft.toml import toml_lines, toml_value
 
@@ -63,8 +63,8 @@ def _has_table(name: str, names: Iterable[str]) -> bool:
 
 def recipe_of(request: Request) -> dict[str, Any]:
     """All settings that a recipe can say, by dotted names."""
-    found: dict[str, Any] = {} if request.task_is_told else {"task": request.task}
-    for key, option in LIFTED.items():
+    found: dict[str, Any] = {} if request.task_is_recognised else {"task": request.task}
+    for key, option in OPTION_OF_SETTING.items():
         value = getattr(request, option)
         if value not in (None, ()):
             found[key] = list(value) if isinstance(value, tuple) else value
@@ -76,7 +76,7 @@ def recipe_of(request: Request) -> dict[str, Any]:
 
 def words_of(request: Request) -> list[str]:
     """The options of `weft train` for what a recipe cannot say; what was set wins over a recipe, as it did."""
-    named = {"from_": request.start} | {name: getattr(request, name) for name in (*COLUMNS, "freeze")}
+    named = {"from_": request.start} | {name: getattr(request, name) for name in (*COLUMN_OPTIONS, "freeze")}
     words = [f"{flag_of(name)}={value}" for name, value in named.items() if value is not None]
     words += [flag_of("watch")] if request.watch else []
     return words + [f"{flag_of('set')}={key}={_spelled(value)}" for key, value in request.changes.items()]

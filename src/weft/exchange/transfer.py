@@ -31,7 +31,7 @@ from weft.models.preprocessing import PREPROCESSOR, Preprocessing, preprocessing
 from weft.tasks.classify.image_form import preprocessing_of
 from weft.tasks.run import Run
 from weft.tasks.task import find_use, task_of_model
-from weft.tasks.translate.translator import THOROUGH
+from weft.tasks.translate.translator import DEFAULT_SEARCH
 from weft.text.hugging_face import lacking_pieces
 
 
@@ -224,12 +224,16 @@ def _exported(run: Run) -> tuple[Exported, dict[str, Any]]:
     exported = Exported(run.model, run.model_config, tokenizer, preprocessing=_prepared(run))
     if Seq2SeqLM not in run.model_config.provides:
         return exported, {}
-    told: dict[str, Any] = {"num_beams": THOROUGH.beams, "length_penalty": THOROUGH.alpha, "early_stopping": False}
+    told: dict[str, Any] = {
+        "num_beams": DEFAULT_SEARCH.beams,
+        "length_penalty": DEFAULT_SEARCH.alpha,
+        "early_stopping": False,
+    }
     if tokenizer is None:
         end, pad = run.origin.get("end"), run.origin.get("pad")
         ids = {} if end is None else {"eos_token_id": end, "pad_token_id": end if pad is None else pad}
         return replace(exported, end=end), told | ids
-    search = THOROUGH.search(tokenizer, int(cast(Any, run.model_config).start))
+    search = DEFAULT_SEARCH.search(tokenizer, int(cast(Any, run.model_config).start))
     never = {"bad_words_ids": [[token] for token in search.suppress]} if search.suppress else {}
     source = None if run.source_tokenizer is tokenizer else run.source_tokenizer
     return replace(exported, source_tokenizer=source, end=search.end, never=search.suppress), told | never

@@ -1,4 +1,4 @@
-"""The texts of a beam search: which go on, which are found, and when enough are."""
+"""The hypotheses of a beam search: which are continued, which are finished, and when the search ends."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Beams:
     def _is_done(self, n: int, score: float) -> bool:
         """Whether source n has enough; `score` is what its best text in the making is worth now, −∞ if there is none.
 
-        Who has found nothing and has nothing to go on with is left with what was written before.
+        A source without a finished hypothesis and without a possible next token keeps what was written before.
         """
         source, beams = self.going[n], self.settings.beams
         if score == -torch.inf and not source.found:

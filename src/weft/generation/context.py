@@ -1,9 +1,9 @@
 """What a model has read of each row of a batch, and what it expects next.
 
-Past the context length a text slides: the model sees text[start:], where `start` is a multiple of half the context
-and the smallest with which the rest fits. So it sees at least half a context, re-reads only once in half a context,
-and what it sees is a function of the number of tokens alone: a text that is continued and one that is given whole
-are the same computation.
+Past the context length a text slides: the model sees text[start:], where `start` is a multiple of half the context and
+the smallest with which the remaining tokens fit. So it sees at least half a context, re-reads only once in half a
+context, and what it sees is a function of the number of tokens alone: a text that is continued and one that is given
+whole are the same computation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Reading:
 
     def __init__(self, model: CausalLM, rows: Sequence[Sequence[int]], *, device: torch.device, room: int) -> None:
         if not rows or not all(rows):
-            raise DataError("a prompt without any token", expected="at least one token to go on from")
+            raise DataError("a prompt without any token", expected="at least one token to continue")
         self.model, self.device, self.room = model, device, room
         self.rows = [list(row) for row in rows]
         self._read_windows()
@@ -66,7 +66,7 @@ class Reading:
             self.logits = self.model.next_logits(column, caches=self.caches)
 
     def select(self, rows: Sequence[int]) -> None:
-        """Go on with these rows; one may be taken several times."""
+        """Keep these rows; one may be taken several times."""
         if list(rows) == list(range(len(self.rows))):
             return
         index = torch.tensor(rows, device=self.device)

@@ -23,11 +23,11 @@ class Decoding(Protocol):
         ...
 
     def select(self, rows: Int[Tensor, "R2"]) -> None:
-        """These rows go on, in this order; one may be taken several times. Every source keeps some."""
+        """Keep these rows, in this order; one may be taken several times. Every source keeps some."""
         ...
 
     def keep(self, sources: Int[Tensor, "M"]) -> None:
-        """Only these sources go on, with all their rows; both are counted anew."""
+        """Keep only these sources, with all their rows; both are counted anew."""
         ...
 
 

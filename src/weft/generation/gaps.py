@@ -1,4 +1,4 @@
-"""Writing what stands in the gaps of a text, gap by gap, in T5's form: `<0> a day <1> ran <2> end`."""
+"""Writing the contents of the gaps of a text, gap by gap, in T5's form: `<0> a day <1> ran <2> end`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from weft.models import EncoderDecoder
 
 
 class GapDecoding(SourceDecoding):
-    """Sources with gaps, `counts` of them in each; a text says of every gap in turn what stands in it, and ends.
+    """Sources with gaps, `counts` of them in each; a text has the content of every gap in turn, and ends.
 
     What no such text has is impossible, so that probabilities are those among what has: the first sentinel comes
     first, each is followed by something, and then by the next; behind the last gap comes one sentinel more, or the end
-    at once, as T5's own code has it. `never` are tokens that stand for no text.
+    at once, as T5's own code has it. `never` are tokens that are no text.
     """
 
     def __init__(

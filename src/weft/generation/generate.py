@@ -18,7 +18,7 @@ from weft.generation.text_stream import TextStream
 from weft.models import CausalLM
 from weft.text import Tokenizer
 
-BATCH = 16  # texts that are written side by side
+TEXTS_PER_BATCH = 16  # texts that are written side by side
 DEFAULTS = GenerationConfig()
 
 
@@ -41,7 +41,7 @@ class Sample:
     text: str = ""
     tokens: list[int] = field(default_factory=list)
     ended_by: str = ""
-    steps: list[Step] = field(default_factory=list)  # if `alternatives` were asked for
+    steps: list[Step] = field(default_factory=list)  # if `alternatives` were requested
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def stream(
 ) -> Iterator[TextChunk]:
     """Write on from every prompt, some texts side by side; pieces come as soon as they are certain."""
     each = settings.samples
-    at_once = max(1, BATCH // each)
+    at_once = max(1, TEXTS_PER_BATCH // each)
     for first in range(0, len(prompts), at_once):
         yield from _side_by_side(model, tokenizer, prompts[first : first + at_once], first * each, settings)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 logging.getLogger("numba").setLevel(logging.WARNING)
 Floats = NDArray[np.float32]
 Entries = NDArray[Any]  # float32, int16 (which is bfloat16) or int8
-OPTIONS: dict[str, Any] = {"parallel": True, "fastmath": {"reassoc", "contract", "nsz"}, "cache": True}
+NUMBA_OPTIONS: dict[str, Any] = {"parallel": True, "fastmath": {"reassoc", "contract", "nsz"}, "cache": True}
 
 
 def use_threads() -> None:
@@ -46,7 +46,7 @@ def _value(entry):  # type: ignore[no-untyped-def]
     return upper_half if entry == types.int16 else number  # bfloat16 is the upper half of a float32
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**NUMBA_OPTIONS)  # type: ignore[untyped-decorator]
 def times_one(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Floats) -> None:
     """out = matrix · x · scale + bias for a matrix (N, D) in any form, scale and bias (N), x (D), out (N)."""
     rows, width = matrix.shape
@@ -57,7 +57,7 @@ def times_one(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Floa
         out[i] = total * scale[i] + bias[i]
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**NUMBA_OPTIONS)  # type: ignore[untyped-decorator]
 def times_some(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Floats) -> None:
     """The same for several x (M, D) and out (M, N): six rows of the matrix by two of x at a time, so that what is
     loaded is used more than once. Both must have at least that many; at the end some are done twice."""
@@ -90,7 +90,7 @@ def times_some(matrix: Entries, scale: Floats, bias: Floats, x: Floats, out: Flo
                 out[m + 1, i + k] = second[k] * scale[i + k] + bias[i + k]
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@njit(**NUMBA_OPTIONS)  # type: ignore[untyped-decorator]
 def attend(query: Floats, key: Floats, value: Floats, length: int, beta: float, out: Floats) -> None:
     """softargmax(β·q·k)·v for one query a row, over the first `length` slots of tables of keys and values.
 

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-BLOCK = 64  # tokens whose maximum is looked at first
-PIECE = 1 << 18  # logits whose exponentials are in memory at a time
-CERTAIN = 1e30  # stands for a logit of +∞: large enough for all the probability, and it can be divided
+BLOCK_TOKENS = 64  # tokens whose maximum is looked at first
+LOGITS_PER_PIECE = 1 << 18  # logits whose exponentials are in memory at a time
+INFINITE_LOGIT = 1e30  # replaces a logit of +∞: large enough for all the probability, and it can be divided
 
 
 def likeliest(
@@ -36,7 +36,7 @@ def with_totals(logits: Float[Tensor, "R V"]) -> tuple[Float[Tensor, "R V"], Flo
     logits = logits if logits.dtype == torch.float64 else logits.float()
     totals = _log_sum_exp(logits)
     if not bool(totals.isfinite().all()):
-        logits = logits.nan_to_num(nan=-torch.inf, posinf=CERTAIN, neginf=-torch.inf)
+        logits = logits.nan_to_num(nan=-torch.inf, posinf=INFINITE_LOGIT, neginf=-torch.inf)
         totals = _log_sum_exp(logits)
         totals = totals.masked_fill(totals == -torch.inf, 0.0)
     return logits, totals
@@ -44,7 +44,7 @@ def with_totals(logits: Float[Tensor, "R V"]) -> tuple[Float[Tensor, "R V"], Flo
 
 def _log_sum_exp(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R 1"]:
     """By a few rows at a time: fresh memory for all exponentials would cost more than to compute them."""
-    rows = max(1, PIECE // logits.shape[1])
+    rows = max(1, LOGITS_PER_PIECE // logits.shape[1])
     return torch.cat([logits[at : at + rows].logsumexp(-1, keepdim=True) for at in range(0, len(logits), rows)])
 
 
@@ -53,13 +53,13 @@ def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R 
 
     The largest values are in the blocks with the largest maxima, so that only these are looked into.
     """
-    blocks = values.shape[1] // BLOCK
+    blocks = values.shape[1] // BLOCK_TOKENS
     if blocks < 4 * count:
         return values.topk(count)
-    whole = blocks * BLOCK
-    maxima = values[:, :whole].reshape(len(values), blocks, BLOCK).amax(-1)
-    inside = torch.arange(BLOCK, device=values.device)
-    places = (maxima.topk(count, sorted=False).indices[:, :, None] * BLOCK + inside).flatten(1)
+    whole = blocks * BLOCK_TOKENS
+    maxima = values[:, :whole].reshape(len(values), blocks, BLOCK_TOKENS).amax(-1)
+    inside = torch.arange(BLOCK_TOKENS, device=values.device)
+    places = (maxima.topk(count, sorted=False).indices[:, :, None] * BLOCK_TOKENS + inside).flatten(1)
     rest = torch.arange(whole, values.shape[1], device=values.device).expand(len(values), -1)
     places = torch.cat([places, rest], 1)
     found, at = values.gather(1, places).topk(count)

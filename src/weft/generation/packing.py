@@ -34,8 +34,8 @@ from weft.errors import ConfigError, did_you_mean
 
 log = logging.getLogger(__name__)
 Weights = Literal["float32", "bf16", "int8"]
-WORTH = 30_000_000  # parameters; below that, reading them takes less time than everything around it
-STEPS = 127
+MIN_PARAMETERS = 30_000_000  # parameters; below that, reading them takes less time than everything around it
+QUANTISATION_STEPS = 127
 
 
 def packed(model: nn.Module, weights: Weights = "float32") -> nn.Module:
@@ -75,7 +75,7 @@ def kernels() -> Any:
 
 def is_worth_packing(model: nn.Module) -> bool:
     """Whether loops of our own save more time than they take to load."""
-    return sum(p.numel() for p in model.parameters()) >= WORTH and _on_processor(model)
+    return sum(p.numel() for p in model.parameters()) >= MIN_PARAMETERS and _on_processor(model)
 
 
 def _on_processor(model: nn.Module) -> bool:
@@ -162,7 +162,7 @@ class PackedMap(nn.Module, ABC):
     """
 
     LOOPED = 16  # with more rows than this, arithmetic counts and torch's product is faster
-    FEWEST = 6  # outputs that the loop for several rows needs
+    MIN_KERNEL_OUTPUTS = 6  # outputs that the loop for several rows needs
 
     def __init__(self, map_: nn.Linear, arena: Arena) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class PackedMap(nn.Module, ABC):
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.numel() // self.in_features
-        if rows > self.LOOPED or (rows > 1 and self.out_features < self.FEWEST):
+        if rows > self.LOOPED or (rows > 1 and self.out_features < self.MIN_KERNEL_OUTPUTS):
             return self.product(x, rows)
         out = torch.empty(*x.shape[:-1], self.out_features)
         flat, filled = (x.detach() if x.requires_grad else x).contiguous(), out.view(rows, self.out_features).numpy()
@@ -244,7 +244,7 @@ class Int8Map(PackedMap):
     """A quarter of the bytes: whole numbers, and one scale for each row."""
 
     def store(self, weight: Tensor, arena: Arena) -> NDArray[Any]:
-        scale = weight.abs().amax(1).clamp(min=1e-30) / STEPS
+        scale = weight.abs().amax(1).clamp(min=1e-30) / QUANTISATION_STEPS
         self.scales, self.device = scale.cpu().numpy(), weight.device
         return arena.keep((weight / scale[:, None]).round_().to(torch.int8))
 

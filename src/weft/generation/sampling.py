@@ -16,7 +16,7 @@ from torch import Tensor
 
 from weft.generation.settings import GenerationConfig
 
-FIRST_LOOK = 128  # tokens; mostly they hold all of top-p
+FIRST_CANDIDATES = 128  # tokens; mostly they hold all of top-p
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def candidates(
 
 
 def penalised(logits: Float[Tensor, "R V"], seen: Sequence[Sequence[int]], penalty: float) -> Float[Tensor, "R V"]:
-    """Logits of tokens that stand in the row already, divided by the penalty if positive, else multiplied."""
+    """Logits of tokens that are in the row already, divided by the penalty if positive, else multiplied."""
     if penalty == 1.0 or not seen:
         return logits
     logits = logits.clone()
@@ -62,7 +62,7 @@ def penalised(logits: Float[Tensor, "R V"], seen: Sequence[Sequence[int]], penal
 def _nucleus(logits: Float[Tensor, "R V"], top_p: float) -> Candidates:
     """The likeliest tokens that together have at least `top_p`: look at more until every row has them."""
     whole = logits.logsumexp(-1, keepdim=True)
-    size = FIRST_LOOK
+    size = FIRST_CANDIDATES
     while size < logits.shape[-1]:
         found = Candidates(*logits.topk(size))
         if bool(((found.logits - whole).exp().sum(-1) >= top_p).all()):

@@ -30,12 +30,12 @@ def beam_search(
     """For each source up to `best` texts, best first, of at most its limit of tokens (the end is one of them).
 
     In each step every text in the making is continued by every token, and the best 2·beams continuations are looked
-    at: those of the first half that end are found, and of all the best `beams` that do not end go on. A source is
+    at: those of the first half that end are found, and the best `beams` that do not end are continued. A source is
     done when it has found `beams` texts, and the best one in the making is worth no more at its present length than
     the worst of them. For alpha > 0 this is only a rule of thumb, as a longer text could still win; it is Hugging
     Face's with `early_stopping=False`, and so are the texts.
 
-    If a model leaves nothing to go on with (NaN or −∞ for all tokens), what was written so far is returned.
+    If a model leaves no token to continue with (NaN or −∞ for all tokens), what was written so far is returned.
     """
     sources = [FinishedHypotheses(limit) for limit in _checked(limits, starts)]
     with torch.inference_mode():

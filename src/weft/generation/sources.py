@@ -17,7 +17,7 @@ class SourceDecoding:
     """Reads the sources once; then `step` by step each row gets one more token (a `Decoding`).
 
     Rows of one source lie side by side. They share its memory: its keys and values are computed once and never
-    copied, however many beams look at them (unless they stand in one table with what is written: `joint`).
+    copied, however many beams look at them (unless they are in one table with what is written: `joint`).
     """
 
     def __init__(self, model: PairModel[Any], sources: Sequence[Sequence[int]], *, room: int = 64) -> None:
@@ -36,12 +36,12 @@ class SourceDecoding:
         return self.model.logits(states[:, -1])
 
     def select(self, rows: Int[Tensor, "R2"]) -> None:
-        """These rows go on, in this order; those of a source stay side by side."""
+        """Keep these rows, in this order; those of a source stay side by side."""
         select_rows(self.caches, rows)
         self.rows = len(rows)
 
     def keep(self, sources: Int[Tensor, "M"]) -> None:
-        """Only these sources go on, with all their rows."""
+        """Keep only these sources, with all their rows."""
         each = self.rows // self.sources
         rows = (sources[:, None] * each + torch.arange(each, device=sources.device)).flatten()
         select_rows(self.caches, rows)

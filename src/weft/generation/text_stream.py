@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from weft.text import Tokenizer
 
-LOOK_BACK = 8  # tokens before the new ones that decide how these are spelled (a space, say)
+CONTEXT_TOKENS = 8  # tokens before the new ones that decide how these are spelled (a space, say)
 
 
 class TextStream:
@@ -22,7 +22,7 @@ class TextStream:
         self.tokenizer, self.stop = tokenizer, tuple(stop)
         self.stopped = False
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._recent = list(prompt[-LOOK_BACK:])  # only for tokenizers whose tokens cannot be spelled one by one
+        self._recent = list(prompt[-CONTEXT_TOKENS:])  # only for tokenizers whose tokens cannot be spelled one by one
         self._shown = len(self._recent)
         self._held = ""
 
@@ -45,7 +45,7 @@ class TextStream:
         now = self.tokenizer.decode(self._recent)
         if now.endswith("\ufffd") or not now.startswith(before):  # in the middle of a character
             return ""
-        self._recent = self._recent[-LOOK_BACK:]
+        self._recent = self._recent[-CONTEXT_TOKENS:]
         self._shown = len(self._recent)
         return now[len(before) :]
 

@@ -12,8 +12,8 @@ from weft.generation.settings import GenerationConfig
 from weft.generation.sources import SourceDecoding
 from weft.models import PairModel
 
-ROWS = 256  # beams that grow side by side
-TOKENS = 8192  # of sources with their padding, in one batch
+MAX_ROWS = 256  # beams that grow side by side
+MAX_BATCH_TOKENS = 8192  # of sources with their padding, in one batch
 
 
 def limit_of(source: int, longest: int) -> int:
@@ -54,6 +54,6 @@ def batches(lengths: Sequence[int], beams: int) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
     first = 0
     while first < len(order):
-        size = max(1, min(ROWS // beams, TOKENS // max(1, lengths[order[first]])))
+        size = max(1, min(MAX_ROWS // beams, MAX_BATCH_TOKENS // max(1, lengths[order[first]])))
         yield order[first : first + size]
         first += size

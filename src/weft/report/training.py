@@ -26,7 +26,7 @@ from weft.report.judged import judged
 from weft.report.run_files import RunFiles
 from weft.report.settings import commands, settings
 from weft.report.summary import summary
-from weft.tasks.examples import EXAMPLES_FILE, is_current, shown
+from weft.tasks.examples import EXAMPLES_FILE, collect_examples, is_current
 from weft.tasks.run import Run
 
 log = logging.getLogger(__name__)
@@ -122,4 +122,4 @@ def _make_examples(path: Path) -> None:
         return
     known = RunFiles.read(path).examples
     if not known or known.get("problems") or not is_current(opened, known):
-        write_json(path / EXAMPLES_FILE, shown(opened))
+        write_json(path / EXAMPLES_FILE, collect_examples(opened))

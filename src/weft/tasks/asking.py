@@ -19,7 +19,7 @@ from weft.tasks.recipe import NO_RECIPE, SECTIONS, Recipe, read_recipe
 C = TypeVar("C", bound=Config)
 DEVICES = ("cpu", "cuda", "mps")
 LENGTHS = ("minutes", "steps", "epochs")
-PLANNED = ("width", "depth", "max_length", "attention.heads")  # of a model that is named by its family alone
+PLANNED_FIELDS = ("width", "depth", "max_length", "attention.heads")  # of a model that is named by its family alone
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,13 @@ class _Lifted(Config):
     device: str = ""
 
 
-LIFTED = {f"training.{name}": name for name in (*LENGTHS, "seed", "threads", "device")}
-LIFTED |= {"model.preset": "model", "data.train": "data", "data.validation": "validation", "data.test": "test"}
+OPTION_OF_SETTING = {f"training.{name}": name for name in (*LENGTHS, "seed", "threads", "device")}
+OPTION_OF_SETTING |= {
+    "model.preset": "model",
+    "data.train": "data",
+    "data.validation": "validation",
+    "data.test": "test",
+}
 
 
 def layered(
@@ -104,15 +109,17 @@ def layered(
         asked |= layer
     if not asked.get("data"):
         raise ConfigError("no data was given", expected="text files, a folder, or demo", advice="weft train demo")
-    said = {key: value for key, value in changes.items() if key not in LIFTED}
-    return asked, recipe.without(*LIFTED), said
+    said = {key: value for key, value in changes.items() if key not in OPTION_OF_SETTING}
+    return asked, recipe.without(*OPTION_OF_SETTING), said
 
 
 def _without_replaced(recipe: Recipe, given: Mapping[str, Any], names: Names) -> Recipe:
     """An option that names a model or a tokenizer replaces what the recipe says about the same fields."""
     if "model" in given:
         _, fields = names.preset(given["model"])
-        recipe = recipe.without("model.preset", *(f"model.{name}" for name in (*fields, *(() if fields else PLANNED))))
+        recipe = recipe.without(
+            "model.preset", *(f"model.{name}" for name in (*fields, *(() if fields else PLANNED_FIELDS)))
+        )
     registry, kind = names.tokenizers, recipe.settings.get("tokenizer.kind", "bpe")
     if "tokenizer" in given and registry.find(given["tokenizer"]) is not registry.find(kind):
         recipe = recipe.without("tokenizer")
@@ -132,7 +139,7 @@ def _options_of(recipe: Recipe, names: Names) -> dict[str, Any]:
 def _lift(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those settings that are options, by the name of the option."""
     found: dict[str, Any] = {}
-    for key, option in LIFTED.items():
+    for key, option in OPTION_OF_SETTING.items():
         if key in settings:
             section, _, name = key.partition(".")
             change = {name: settings[key]}

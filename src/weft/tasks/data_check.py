@@ -24,7 +24,7 @@ class CheckRequest:
     """What is asked: files of each part, columns that were named by their options, the kind of a tokenizer.
 
     task      the name of the task, if it was said; else the files were recognised
-    progress  told how much is done while it takes long
+    progress  called with the share that is done
     """
 
     train: Sequence[str]

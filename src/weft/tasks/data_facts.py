@@ -15,7 +15,7 @@ from weft.errors import DataError
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LARGE = 64 * 2**20  # bytes; data above are not read once more for the sake of a report
+MAX_REREAD_BYTES = 64 * 2**20  # bytes; data above are not read once more for the sake of a report
 
 
 class Data(Protocol):
@@ -30,9 +30,9 @@ class Data(Protocol):
 
 
 def data_of(run: Run) -> Data | None:
-    """The data that a run learned from and was judged by, read again; None: too large for that."""
+    """The training, validation and test data of a run, read again; None: too large for that."""
     config = run.config.data
-    if getattr(config, "bytes", 0) > LARGE or _is_large((*config.train, *config.validation, *config.test)):
+    if getattr(config, "bytes", 0) > MAX_REREAD_BYTES or _is_large((*config.train, *config.validation, *config.test)):
         return None
     found: Data = run.description.read_data(config)
     if found.config.fingerprint != config.fingerprint:
@@ -46,19 +46,19 @@ def _is_large(paths: Iterable[str]) -> bool:
     for path in map(Path, paths):
         for file in path.rglob("*") if path.is_dir() else [path]:
             total += file.stat().st_size if file.is_file() else 0
-            if total > LARGE:
+            if total > MAX_REREAD_BYTES:
                 return True
     return False
 
 
 def parts_of(data: Any) -> dict[str, Any]:
-    """What is learned from, what is held out, and what is tested on, as far as there is any."""
+    """The training, validation and test part, as far as they exist."""
     parts = {"train": data.train, "validation": data.validation, "test": data.test}
     return {name: part for name, part in parts.items() if part is not None}
 
 
 def evaluation_part(data: Any) -> tuple[str, Any]:
-    """The test if there is one, else what was held out."""
+    """The test part if there is one, else the validation part."""
     return ("validation", data.validation) if data.test is None else ("test", data.test)
 
 

@@ -29,10 +29,10 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import AdamWConfig
 from weft.training.freezing import freeze
 
-STEPS = 1500  # that few examples are worth, if they are not read more than MOST times for it
-FEWEST, MOST = 4.0, 30.0  # readings of the examples when the user says nothing
-MINUTES = 10.0  # and not longer than this
-BATCH = 32
+TARGET_STEPS = 1500  # that few examples are worth, in at most MAX_EPOCHS epochs
+MIN_EPOCHS, MAX_EPOCHS = 4.0, 30.0  # when the user says nothing
+MAX_MINUTES = 10.0  # and not longer than this
+DEFAULT_BATCH = 32
 
 
 class SplitData(Protocol):
@@ -79,7 +79,7 @@ class EncoderTask(Task):
         """The settings of the model's head."""
 
     def tokenizer_fields(self, kind: str | None, characters: int) -> dict[str, Any]:
-        """The settings of a tokenizer for so many characters, of the kind that was asked for."""
+        """The settings of a tokenizer for so many characters, of the requested kind."""
         return encoder_tokenizer_fields(kind, characters)
 
     def size_fields(self, sizing: Sizing, data: Any) -> Mapping[str, Any]:
@@ -118,8 +118,8 @@ class EncoderTask(Task):
         model = request.apply("model", self._model(request, tokenizer, start, data))
         if start is not None:
             start.build(model)  # refuses settings that its weights do not fit
-        minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
-        training = planning.first_training(request, BATCH, ranks, minutes, self._learning(model, start))
+        minutes = request.minutes if request.steps or request.epochs or request.minutes else MAX_MINUTES
+        training = planning.first_training(request, DEFAULT_BATCH, ranks, minutes, self._learning(model, start))
         freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
         config = self.settings(
             model=model,
@@ -199,8 +199,8 @@ class EncoderExperiment(Experiment):
     def epochs(self) -> float:
         """Readings of the examples that are worth it; a finished model needs few."""
         if self.config.start is not None and is_finished(self.config.model):
-            return FEWEST
-        return min(MOST, max(FEWEST, STEPS * self.config.training.batch / self.per_epoch))
+            return MIN_EPOCHS
+        return min(MAX_EPOCHS, max(MIN_EPOCHS, TARGET_STEPS * self.config.training.batch / self.per_epoch))
 
     @property
     def most(self) -> int:
@@ -208,7 +208,7 @@ class EncoderExperiment(Experiment):
 
     @cached_property
     def order(self) -> ByLength:
-        """Which samples stand in which batch."""
+        """Which samples are in which batch."""
         return ByLength(self.lengths, self.config.training.batch, self.config.training.seed)
 
     @property
@@ -216,7 +216,7 @@ class EncoderExperiment(Experiment):
         return self.data.test is not None
 
     def dropping_words(self) -> dict[str, Any]:
-        """How words are hidden while it learns: the share, the token that stands for them, tokens that never are."""
+        """How words are hidden while it learns: the share, the token that replaces them, tokens that never are."""
         special = self.tokenizer.special
         hidden = special.mask if special.mask is not None else special.unknown
         return {

@@ -15,7 +15,7 @@ import torch
 from weft import __version__
 from weft.errors import DataError
 
-BEST = "the weights that did best on what was held out"
+BEST_WEIGHTS = "the weights with the best validation result"
 
 
 def environment() -> dict[str, Any]:
@@ -33,15 +33,15 @@ def environment() -> dict[str, Any]:
     }
 
 
-def run_readme(path: Path, use: str, *, exportable: bool, kept: str = BEST) -> str:
-    """The exact commands to go on with this run."""
+def run_readme(path: Path, use: str, *, exportable: bool, kept: str = BEST_WEIGHTS) -> str:
+    """The exact commands to continue with this run."""
     export = f"\n    weft export {path} DIR  # take it to Hugging Face" if exportable else ""
     return f"""# {path.name}
 
 A model trained by Weft. What it was made of is in `config.json`, how it went in `metrics.jsonl`.
 
     {use}
-    weft resume {path}      # go on, if it was interrupted
+    weft resume {path}      # continue, if it was interrupted
     weft evaluate {path}    # measure it again{export}
 
 `model.safetensors` holds {kept}.

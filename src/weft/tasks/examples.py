@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from weft.tasks.run import Run
 
 EXAMPLES_FILE = "examples.json"
-LARGEST = 200_000_000  # parameters; above, writing takes more than a few seconds
-INSIDE = 2  # of which the attention is shown
-FEW_WORDS = 24
+MAX_PARAMETERS = 200_000_000  # parameters; above, writing takes more than a few seconds
+ATTENTION_EXAMPLES = 2  # of which the attention is shown
+MAX_ATTENTION_WORDS = 24
 
 log = logging.getLogger(__name__)
 
 
-def shown(run: Run) -> dict[str, Any]:
+def collect_examples(run: Run) -> dict[str, Any]:
     """Everything, ready for JSON: `data` in numbers, `kind` of the examples, `examples`, and the inputs of which the
-    attention is worth a look (`inside`); what cannot be had is told in `problems`. `weights`: of which it is."""
+    attention is worth a look (`inside`); what fails is reported in `problems`. `weights`: of which it is."""
     found: dict[str, Any] = {"weights": checksum(run.directory.model_file), "problems": {}}
 
     def part(name: str, make: Callable[[], dict[str, Any]]) -> None:
@@ -68,16 +68,16 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _examples(run: Run, data: Callable[[], Data | None]) -> dict[str, Any]:
-    if sum(p.numel() for p in run.model_config.skeleton().parameters()) > LARGEST:
+    if sum(p.numel() for p in run.model_config.skeleton().parameters()) > MAX_PARAMETERS:
         return {}
     return run.description.examples(run, data)
 
 
 def inside(found: list[dict[str, Any]], name: str) -> list[list[str]]:
     """The inputs of which the attention is shown: a text each, or two."""
-    return [[few_words(one[name])] for one in found[:INSIDE] if one[name].strip()]
+    return [[few_words(one[name])] for one in found[:ATTENTION_EXAMPLES] if one[name].strip()]
 
 
 def few_words(text: str) -> str:
     """The beginning of a text: what looks at what is a square of its words."""
-    return " ".join(text.split()[:FEW_WORDS])
+    return " ".join(text.split()[:MAX_ATTENTION_WORDS])

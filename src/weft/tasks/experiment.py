@@ -1,11 +1,11 @@
 """What is trained, from the first word to the last, the same for every task.
 
     Experiment.plan(request, report).fit()       a new run
-    Experiment.reopen(directory, report).fit()   goes on where it stopped
+    Experiment.reopen(directory, report).fit()   continues where it stopped
     ….extend(steps=100)                          before that: a finished run is trained further
 
 A task reads its data and plans; what it then trains is its own subclass of `Experiment`, which knows the batches, the
-loss, and how it is judged. Everything that concerns the run directory, the clock, the processes and the best weights
+loss, and how it is evaluated. Everything that concerns the run directory, the clock, the processes and the best weights
 happens here.
 """
 
@@ -40,14 +40,14 @@ from weft.tasks.start import Start, read_start
 from weft.tasks.task import Task, find_task, find_use, read_settings, variants
 from weft.tasks.use import can_be_exported, has_attention
 from weft.tasks.validation_inputs import ValidationInputs
-from weft.tasks.watching import SoftmaxHealthLog, nothing_to_watch, was_watched
+from weft.tasks.watching import SoftmaxHealthLog, has_health_log, make_no_attention_event
 from weft.text import Tokenizer
 from weft.training import ALONE, Outcome, Ranks, Trainer, ranks_from_environment
 from weft.training.pace import Pace
 from weft.training.resume import RecurrentState
 from weft.training.step_cost import learning_of
 
-MAIN = "model"  # the name of the model that is trained; a run keeps it in model.safetensors
+MAIN_MODEL = "model"  # the name of the model that is trained; a run keeps it in model.safetensors
 
 
 def _nobody(event: dict[str, Any]) -> None:
@@ -56,10 +56,10 @@ def _nobody(event: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an experiment comes from: what was asked for, or the run that is gone on with; and who takes part.
+    """Where an experiment comes from: the request, or the run that is continued; and the processes.
 
     start     the model that a new run begins from
-    report    is told each event
+    report    is called with each event
     """
 
     request: Request | None = None
@@ -83,7 +83,7 @@ class Experiment(ABC):
 
     tokenizer         None: it reads no text
     source_tokenizer  of texts that are read, where it is another than that of what is written
-    kept              which weights the run keeps, where they are not the best on what was held out
+    kept              which weights the run keeps, where they are not the best on the validation data
     """
 
     task_name: ClassVar[str]
@@ -93,11 +93,11 @@ class Experiment(ABC):
     tokenizer: Tokenizer | None
     source_tokenizer: Tokenizer | None = None
 
-    # -- begin, go on, train further ----------------------------------------------------------
+    # -- begin, resume, train further ----------------------------------------------------------
 
     @staticmethod
     def plan(request: Request, report: Report = _nobody) -> Experiment:
-        """Check what was asked for, read the data and plan; `report` is told each event. Writes nothing."""
+        """Check the request, read the data and plan; `report` is called with each event. Writes nothing."""
         recording = Recording(report)
         task = task_for(request)
         task.check(request)
@@ -114,7 +114,7 @@ class Experiment(ABC):
 
     @staticmethod
     def reopen(path: str | Path, report: Report = _nobody) -> Experiment:
-        """A run that was begun, with its settings and its data; `fit` goes on from the newest sound checkpoint."""
+        """A run that was begun, with its settings and its data; `fit` continues from the newest sound checkpoint."""
         run = RunDirectory.open(path)
         raw = run.read_config()
         if "origin" in raw:
@@ -133,7 +133,7 @@ class Experiment(ABC):
     def extend(
         self, *, steps: int | None = None, minutes: float | None = None, epochs: float | None = None
     ) -> Experiment:
-        """Record that a finished run goes on, with a new curve, for so long."""
+        """Record that a finished run is extended: with a new curve, for so long."""
         run = self.origin.run
         assert run is not None, "only a run that was reopened is trained further"
         if self.origin.ranks.is_first:
@@ -232,11 +232,11 @@ class Experiment(ABC):
         return None
 
     def validation_inputs(self) -> ValidationInputs:
-        """A few inputs of what is held out, to look at the model with; none where there is nothing to look at."""
+        """A few validation inputs to inspect the model with; none for a model without attention."""
         return ValidationInputs(self.loss, [])
 
     def look(self, model: nn.Module) -> dict[str, Any] | None:
-        """What the model does as it stands, shown before and after training, if that was asked for."""
+        """What the model does now, shown before and after training, if requested."""
         return None
 
     @property
@@ -260,8 +260,8 @@ class Experiment(ABC):
     # -- its models ---------------------------------------------------------------------------
 
     def models(self) -> dict[str, ModelConfig]:
-        """All models of the run by name; MAIN is the one that is trained."""
-        return {MAIN: self.config.model}
+        """All models of the run by name; MAIN_MODEL is the one that is trained."""
+        return {MAIN_MODEL: self.config.model}
 
     def _check_models(self, where: str) -> None:
         for model in self.models().values():
@@ -269,7 +269,7 @@ class Experiment(ABC):
 
     def initial_model(self, run: RunDirectory) -> Model:
         """With fresh weights, or those of the model it starts from; once there is a checkpoint, that one counts."""
-        model, start = self.models()[MAIN], self.config.start
+        model, start = self.models()[MAIN_MODEL], self.config.start
         if start is None or load_newest(run.checkpoints) is not None:
             return model.build()
         return (self.origin.start or read_start(start)).build(model)
@@ -338,13 +338,13 @@ class Experiment(ABC):
         return found is not None
 
     def _watch(self, run: RunDirectory) -> SoftmaxHealthLog | None:
-        """Looks inside while it learns, if that was asked for; where there is nothing to see, that is said once."""
+        """Logs softmax health while it trains, if requested; says once if there is no attention."""
         request, ranks, report = self.origin.request, self.origin.ranks, self.origin.report
-        wanted = was_watched(run) if request is None else request.watch
+        wanted = has_health_log(run) if request is None else request.watch
         if not wanted or not ranks.is_first:
             return None
         if not has_attention(self.config.model):
-            report(nothing_to_watch(self.config.model.kind))
+            report(make_no_attention_event(self.config.model.kind))
             return None
         if self.config.training.sharded and ranks.world > 1:
             report({"event": "warning", "text": "--watch is left out: the weights are spread over several processes"})
@@ -437,16 +437,16 @@ class Experiment(ABC):
         return [] if kind is None else [f"{told}: {advice}"]
 
     def reasons(self) -> dict[str, str]:
-        """Why each thing was chosen, in a few words: what was asked for, what is usual, what was measured."""
+        """Why each thing was chosen, in a few words: given by the user, usual, or measured."""
         request = self.origin.asked
-        found = {"task": "told from the data" if request.task_is_told else "asked for"}
+        found = {"task": "recognised from the data" if request.task_is_recognised else "given by the user"}
         usual = f"the usual one for {request.task}"
         if request.start is not None:
             found["model"] = found["tokenizer"] = f"it continues from {request.start}"
             found["size"] = "comes with the weights it began from"
         else:
-            found["model"] = "asked for" if request.model else usual
-            found["tokenizer"] = "asked for" if request.tokenizer or request.says("tokenizer") else usual
+            found["model"] = "given by the user" if request.model else usual
+            found["tokenizer"] = "given by the user" if request.tokenizer or request.says("tokenizer") else usual
             found["size"] = _reason_of_size(request)
         if self.tokenizer is None:
             found.pop("tokenizer", None)
@@ -459,7 +459,7 @@ def _reason_of_size(request: Request) -> str:
         return f"a size with a name: {request.model}"
     said = [f"{key} = {value}" for key, value in request.changes.items() if key.startswith("model.")]
     rest = "what suits this much data and time"
-    return f"{', '.join(said)} as set, the rest {rest}" if said else rest
+    return f"{', '.join(said)} as set, the others {rest}" if said else rest
 
 
 def _reason_of_steps(request: Request, config: RunConfig) -> str:
@@ -467,9 +467,9 @@ def _reason_of_steps(request: Request, config: RunConfig) -> str:
     if not config.model.learned_in_steps:
         return "all of it is counted once"
     if request.steps is not None:
-        return "asked for"
+        return "given by the user"
     if request.epochs is not None:
-        return f"for the {request.epochs:g} readings that were asked for"
+        return f"for the {request.epochs:g} epochs that were given"
     if request.minutes is not None and training.minutes is not None:
         return f"as many as fit into {training.minutes:g} minutes, by the speed measured here"
     if training.minutes is not None:
@@ -480,7 +480,7 @@ def _reason_of_steps(request: Request, config: RunConfig) -> str:
 
 
 def task_for(request: Request) -> Task:
-    """The task that was asked for: for the model that was named, for the data, or for what it begins from."""
+    """The requested task: by its name, or for the named model, for the data, or for the run to start from."""
     if request.model is not None:
         return find_task(request.task, preset(request.model)[0])
     for task in variants(request.task):

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PARTS = ("train", "validation", "test")
-LISTED = 12  # classes that have a row of their own, and columns that are named
-LONGEST = 30  # characters of a label that are shown
-LENGTHS = {"half": "median", "most": "95% have at most", "longest": "longest"}
-NUMBERS = {"lowest": "lowest", "quarter": "25% have at most", "half": "median"}
-NUMBERS |= {"three_quarters": "75% have at most", "highest": "highest"}
+MAX_LISTED = 12  # classes that have a row of their own, and columns that are named
+MAX_LABEL_CHARACTERS = 30  # characters of a label that are shown
+LENGTH_TITLES = {"half": "median", "most": "95% have at most", "longest": "longest"}
+NUMBER_TITLES = {"lowest": "lowest", "quarter": "25% have at most", "half": "median"}
+NUMBER_TITLES |= {"three_quarters": "75% have at most", "highest": "highest"}
 
 Facts = dict[str, Any]
 Row = tuple[str, list[str]]
@@ -27,7 +27,7 @@ class Findings:
 
     parts      the facts of each part that there is, by its name
     facts      those of all parts together
-    sentences  what is told before the counts
+    sentences  shown before the counts
     counts     titles, and a cell for each part
     warnings   what will probably spoil the result
     problems   what training refuses
@@ -79,24 +79,26 @@ def count_rows(
     ]
 
 
-def length_rows(what: str, lengths: Iterable[Mapping[str, int]], titles: Mapping[str, str] = LENGTHS) -> list[Row]:
+def length_rows(
+    what: str, lengths: Iterable[Mapping[str, int]], titles: Mapping[str, str] = LENGTH_TITLES
+) -> list[Row]:
     """Quantiles of lengths."""
     lengths = list(lengths)
     return [(f"{what}, {title}", [f"{part[name]:,}" for part in lengths]) for name, title in titles.items()]
 
 
 def balance_rows(parts: Sequence[Facts], of: str, name: str = "balance") -> list[Row]:
-    """The commonest classes, quoted so that a terminal obeys nothing in them, and the rest together."""
+    """The commonest classes, quoted so that a terminal obeys nothing in them, and the others together."""
     total: dict[str, int] = {}
     for part in parts:
         for label, count in part[name].items():
             total[label] = total.get(label, 0) + count
     listed = sorted(total, key=lambda label: (-total[label], label))
-    if len(listed) > LISTED + 1:
-        listed = listed[:LISTED]
+    if len(listed) > MAX_LISTED + 1:
+        listed = listed[:MAX_LISTED]
     rows: list[Row] = []
     for label in listed:
-        title = repr(label if len(label) <= LONGEST else label[: LONGEST - 1] + "…")
+        title = repr(label if len(label) <= MAX_LABEL_CHARACTERS else label[: MAX_LABEL_CHARACTERS - 1] + "…")
         rows.append((title, [share(part[name].get(label, 0), part[of]) if part[name] else "" for part in parts]))
     if len(listed) < len(total):
         rest = [sum(n for label, n in part[name].items() if label not in listed) for part in parts]
@@ -110,7 +112,7 @@ def number_rows(parts: Sequence[Facts], what: str, name: str = "numbers") -> lis
         return []
     return [
         (f"{what}, {title}", [f"{part[name][quantile]:g}" if part[name] else "" for part in parts])
-        for quantile, title in NUMBERS.items()
+        for quantile, title in NUMBER_TITLES.items()
     ]
 
 
@@ -125,7 +127,7 @@ def cut_rows(parts: Sequence[Facts], of: str) -> list[Row]:
 
 
 def leakage_rows(parts: Sequence[Facts], of: str, titles: Mapping[str, str]) -> list[Row]:
-    """How much of each part stands in the parts before it; `titles` of what is counted of that, before "in train"."""
+    """The share of each part that is also in the parts before it; `titles`: what is counted, before "in train"."""
     return [
         (
             f"{title} in {other}",

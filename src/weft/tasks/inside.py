@@ -33,15 +33,15 @@ from weft.tasks.task import find_task
 from weft.tasks.validation_inputs import ValidationInputs
 from weft.tasks.watching import rounded
 
-BY_GRADIENTS = 4e11  # operations for which gradients are measured too: some seconds
-SHORT = 64  # tokens of a source and a target whose reach is asked for
+MAX_GRADIENT_OPERATIONS = 4e11  # operations for which gradients are measured too: some seconds
+MAX_PAIR_TOKENS = 64  # tokens of a source and a target whose reach is measured
 
 
 def validation_inputs_of(run: Run) -> ValidationInputs:
-    """A few inputs that the run held out, read again from its data."""
+    """A few validation inputs of the run, read again from its data."""
     if run.is_imported:
         raise DataError(
-            f"{run.directory.path} was not trained here: nothing was held out",
+            f"{run.directory.path} was not trained here: it has no validation data",
             expected="an input of yours",
             advice=f'weft inspect {run.directory.path} --health "a text"',
         )
@@ -50,7 +50,7 @@ def validation_inputs_of(run: Run) -> ValidationInputs:
 
 
 def health_of(run: Run, given: str | Path | None = None) -> dict[str, Any]:
-    """Softmax health on held-out input, or on one that is given; every number, and what stands out in sentences."""
+    """Softmax health on validation input, or on one that is given; every number, and what stands out in sentences."""
     check_has_attention(run)
     if given is None:
         layers = softmax_health(validation_inputs_of(run).looks(run.model))
@@ -58,7 +58,7 @@ def health_of(run: Run, given: str | Path | None = None) -> dict[str, Any]:
         with capture(run.model) as maps:
             view_of(run, given)
         layers = softmax_health([maps])
-    read = "a few held-out inputs" if given is None else "the input that was given"
+    read = "a few validation inputs" if given is None else "the input that was given"
     return rounded({"read": read, "sentences": health_sentences(layers), "layers": [x.to_dict() for x in layers]})
 
 
@@ -76,7 +76,7 @@ def reach_of(config: ModelConfig, position: int | None, length: int, run: Run | 
     skeleton.reach_stacks()  # refuses, if it has none
     call, length = _calls(config, length)
     work = getattr(config, "depth", 1) * cost_of(config, batch=1, length=length).flops  # back from each layer
-    measure = DIRECTIONS * work < BY_GRADIENTS
+    measure = DIRECTIONS * work < MAX_GRADIENT_OPERATIONS
     model = skeleton if not measure else _drawn(config) if run is None else cast(Model, run.model)
     return model_reach(model, call, position, measure=measure)
 
@@ -107,7 +107,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
     sides = [length]
     vocabularies = [words]
     if isinstance(config, PairModelConfig):
-        sides = [min(length, SHORT)] * 2
+        sides = [min(length, MAX_PAIR_TOKENS)] * 2
         vocabularies = [getattr(config, "source_vocab_size", None) or words, words]
 
     def read(model: nn.Module, seed: int) -> Any:
@@ -119,7 +119,7 @@ def _calls(config: ModelConfig, length: int) -> tuple[Callable[[nn.Module, int],
     return read, sides[-1]
 
 
-def reach_told(found: Reach) -> dict[str, Any]:
+def convert_reach(found: Reach) -> dict[str, Any]:
     """For programs: rows as strings, 1 is seen."""
 
     def rows(table: np.ndarray | None) -> list[str] | None:
@@ -144,7 +144,7 @@ def reach_told(found: Reach) -> dict[str, Any]:
 
 
 def flow_of(run: Run) -> dict[str, Any]:
-    """How the gradient of the loss on held-out input passes through the layers, now and at the start; and over the
+    """How the gradient of the loss on validation input passes through the layers, now and at the start; and over the
     distance to what was read before, for a language model."""
     validation = validation_inputs_of(run)
     if not validation.batches:
@@ -173,7 +173,7 @@ def flow_of(run: Run) -> dict[str, Any]:
 
 
 def norm_of(model: nn.Module) -> str | None:
-    """Where the norms of its layers stand."""
+    """Where its normalisation layers are."""
     for module in model.modules():
         if isinstance(module, PreNorm | PostNorm):
             return "pre" if isinstance(module, PreNorm) else "post"

@@ -1,5 +1,5 @@
 """What `weft inspect` looks at: a named size, a recipe, a run or a Hugging Face folder, as settings of a model and of
-the steps it learns in. What nobody said is filled in, and what was filled in is told."""
+the steps it learns in. What the user did not give is filled in, and what was filled in is reported."""
 
 from __future__ import annotations
 
@@ -27,17 +27,24 @@ from weft.tasks.task import default_task, find_task
 from weft.training import TrainingConfig
 from weft.training.step_cost import learning_of
 
-VOCABULARY = {"characters": 100, "bytes": 257, "words": 50_000, "bpe": 8192, "wordpiece": 8192, "unigram": 8192}
-LENGTH, LONGEST = 256, 1024  # tokens of a text, where nothing says it; of a model that may read a million
-TEXTS, IMAGES = 16, 64  # in one step, where nothing says it
-CLASSES = 10
+DEFAULT_VOCABULARY_SIZES = {
+    "characters": 100,
+    "bytes": 257,
+    "words": 50_000,
+    "bpe": 8192,
+    "wordpiece": 8192,
+    "unigram": 8192,
+}
+DEFAULT_TOKENS, MAX_TOKENS = 256, 1024  # tokens of a text, by default; of a model that may read a million
+DEFAULT_TEXTS, DEFAULT_IMAGES = 16, 64  # in one step, by default
+DEFAULT_CLASSES = 10
 
 
 @dataclass(frozen=True)
 class Inspected:
     """A model that may not exist yet.
 
-    name      as it was asked for
+    name      as the user gave it
     length    tokens of a text, or rows of an image; `batch` of them in one step
     training  how it learns; `steps` is 0 where nobody said how long
     run       the run or folder it comes from
@@ -123,12 +130,12 @@ def _filled(
     cls: Any = ModelConfig.registry.find(family)
     known = dict(fields)
     if "vocab_size" in cls.__dataclass_fields__ and "vocab_size" not in known:
-        known["vocab_size"] = int(VOCABULARY.get(tokenizer, 8192))
+        known["vocab_size"] = int(DEFAULT_VOCABULARY_SIZES.get(tokenizer, 8192))
         if "model.vocab_size" not in said:
             notes.append(f"a vocabulary of {known['vocab_size']:,} ({tokenizer}), which your text will change")
     if ClassifiesImages in cls.learns and not ({"head"} & known.keys() or "model.head.classes" in said):
-        known["head"] = {"classes": CLASSES}
-        notes.append(f"{CLASSES} classes")
+        known["head"] = {"classes": DEFAULT_CLASSES}
+        notes.append(f"{DEFAULT_CLASSES} classes")
     changes = {key: value for key, value in below("model", said).items() if key != "preset"}
     return within("model", lambda: ModelConfig.from_config({"kind": family, **known}).override(changes))
 
@@ -147,7 +154,7 @@ def _of_run(name: str, said: Mapping[str, Any]) -> Inspected:
         batch, steps = training.batch, training.steps
         objective: Any = getattr(run.config, "objective", None)
         if Seq2SeqLM in model.provides and hasattr(objective, "batch_tokens"):  # of both sides
-            length = length or int(getattr(model, "max_length", LENGTH))
+            length = length or int(getattr(model, "max_length", DEFAULT_TOKENS))
             each = objective.batch_tokens / (2 * length)  # texts in what its training counts as one
             batch = max(1, round(batch * each))
             if training.micro_batch:
@@ -159,7 +166,7 @@ def _of_run(name: str, said: Mapping[str, Any]) -> Inspected:
 
 
 def _at(found: Inspected, length: int | None, batch: int | None) -> Inspected:
-    """With the length and batch that were asked for, or the model's own."""
+    """With the given length and batch, or the model's own."""
     model, notes = found.config, list(found.notes)
     images = EncodesImages in model.provides
     most = getattr(model, "max_length", None)
@@ -172,13 +179,13 @@ def _at(found: Inspected, length: int | None, batch: int | None) -> Inspected:
         raise ConfigError(
             f"--length {length}: images of {length} rows", expected=f"at least {getattr(model, 'patch', 1)}"
         )
-    own = found.length or (getattr(model, "image_size", 0) or _side(found.name) if images else most or LENGTH)
+    own = found.length or (getattr(model, "image_size", 0) or _side(found.name) if images else most or DEFAULT_TOKENS)
     if length is None:
-        length = int(own) if found.length or images else min(int(own), LONGEST)
+        length = int(own) if found.length or images else min(int(own), MAX_TOKENS)
         unit = f"images of {length} × {length} pixels" if images else f"texts of {length:,} tokens"
         notes.append(f"{unit}, {_why(found, bool(most or getattr(model, 'image_size', 0)))} (--length)")
     if batch is None:
-        batch = found.batch or (IMAGES if images else TEXTS)
+        batch = found.batch or (DEFAULT_IMAGES if images else DEFAULT_TEXTS)
         why = "as in its training" if found.batch else "as nothing says it"
         notes.append(f"{batch:,} of them in a step, {why} (--batch)")
     notes += _besides(found.training, batch)

@@ -1,4 +1,4 @@
-"""Typed mistakes, answered before torch is loaded: the index is asked first, and the real settings judge again.
+"""Typed mistakes, answered before torch is loaded: the index is asked first, and the real settings are checked again.
 
 Which task is meant may follow from what the data hold, and which settings there are from the task. All that may be
 meant are asked: a mistake is one if all of them refuse it, in the same words. Anything else is left to the real check.
@@ -15,7 +15,7 @@ from weft.errors import ConfigError
 from weft.index import check_inspected_name, index, is_enough, preset, stand_ins
 from weft.tasks.asking import Names, applied, below, check_values, layered
 from weft.tasks.names import task_names
-from weft.tasks.options import COLUMNS
+from weft.tasks.options import COLUMN_OPTIONS
 from weft.tasks.recipe import Recipe
 
 Variant = dict[str, Any]  # one description of a task, as the index has it
@@ -94,7 +94,7 @@ def _check(variant: Variant, asked: Mapping[str, Any], recipe: Recipe, said: Map
     if asked.get("freeze") is not None:
         training = training.override({"freeze": asked["freeze"]})
     applied("training", training, recipe, said)
-    columns = {name for name in COLUMNS if asked.get(name)}
+    columns = {name for name in COLUMN_OPTIONS if asked.get(name)}
     if columns - set(variant["columns"]) or any(key.removeprefix("data.") in variant["found"] for key in keys):
         raise _UnsureError
     given = {name: asked[name] for name in columns} | {"train": asked["data"]}

@@ -18,7 +18,7 @@ from weft.tasks.names import task_names
 
 Given = Any  # a path, several, texts, tuples of a text and its label or target, arrays and labels, or a data frame
 F = TypeVar("F", bound=Callable[..., Any])
-COLUMNS = ("text", "pair", "label", "pairs", "source", "target")  # options that say what stands where in a table
+COLUMN_OPTIONS = ("text", "pair", "label", "pairs", "source", "target")  # options that name columns of a table
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def flag_of(name: str) -> str:
 def with_keywords(kind: type, annotate: Callable[[str, Any], Any] = lambda _, hint: hint) -> Callable[[F], F]:
     """Let `help`, editors and typer see every option in the signature of a function that takes them as `**options`.
 
-    `annotate` says what stands there for an option by its name and type; one for which it says None is left out.
+    `annotate` gives the annotation of an option by its name and type; an option for which it gives None is left out.
     """
 
     def signed(function: F) -> F:
@@ -133,7 +133,7 @@ def with_keywords(kind: type, annotate: Callable[[str, Any], Any] = lambda _, hi
 
 
 class Asked(TypedDict):
-    """What was asked for, however it was said: `make_request` and `refuse_mistakes` take it."""
+    """The given options, from the command line or Python: `make_request` and `refuse_mistakes` take it."""
 
     data: tuple[str, ...]
     options: dict[str, Any]
@@ -142,7 +142,7 @@ class Asked(TypedDict):
     changes: dict[str, Any]
 
 
-def asked_for(data: Sequence[str], said: Mapping[str, Any]) -> Asked:
+def collect_options(data: Sequence[str], said: Mapping[str, Any]) -> Asked:
     """Words of data, and options by name; what is None, false or empty was not said."""
     apart = ("task", "config", "set")
     given = {name: value for name, value in said.items() if value is not None and value is not False and value != ()}

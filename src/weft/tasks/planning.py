@@ -1,6 +1,6 @@
 """Planning for this machine and this time: how fast it is, how many steps there are, how they are cut.
 
-What a user sets is kept; the rest follows.
+What a user sets is kept; everything else is derived from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.training.freezing import freeze
 from weft.training.precision import bf16_pays
 from weft.training.step_cost import learning_of
 
-LONGEST = 5.0  # seconds that measuring steps may take
+MAX_MEASURING_SECONDS = 5.0  # seconds that measuring steps may take
 
 
 def machine_speed() -> float:
@@ -51,7 +51,7 @@ def seconds_per_step(
     freeze(model, training.freeze)
     rule, size = training.optimizer.build(model), training.batch
     times: list[float] = []
-    while len(times) < 7 and (len(times) < 3 or sum(times) < LONGEST):
+    while len(times) < 7 and (len(times) < 3 or sum(times) < MAX_MEASURING_SECONDS):
         began = time.perf_counter()
         summed, count, *_ = loss(model, samples(np.arange(size) + len(times) * size).to(training.device))
         torch.autograd.backward(summed / count)
@@ -95,7 +95,7 @@ class Pieces:
 
 
 def with_steps(training: TrainingConfig, request: Request, pieces: Pieces, ranks: Ranks) -> TrainingConfig:
-    """The number of steps: as asked for, by epochs, or as many as the time allows."""
+    """The number of steps: as given, by epochs, or as many as the time allows."""
     if request.steps is not None:
         return training
     device, minutes = torch.device(training.device), training.minutes

@@ -15,9 +15,9 @@ from weft.tasks.recording import Report
 from weft.tasks.sources import Source
 from weft.text import Tokenizer, TokenizerConfig
 
-SAMPLE = 50_000_000  # characters from which sub-words are learned
+MAX_TOKENIZER_CHARACTERS = 50_000_000  # characters from which sub-words are learned
 ENCODER_TOKENS = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")  # what a model that reads needs besides the text
-IN_MEMORY = 64 * 2**20  # texts up to this many bytes are tokenised in memory
+MAX_BYTES_IN_MEMORY = 64 * 2**20  # texts up to this many bytes are tokenised in memory
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TokenisedSplits:
         return found
 
     @property
-    def judged(self) -> int:
+    def evaluated_tokens(self) -> int:
         """Tokens that are evaluated once training is over."""
         return len(self.validation) + (len(self.test) if self.test is not None else 0)
 
@@ -76,17 +76,17 @@ def learned_tokenizer(
     return config.train(pieces, progress=progress, special=special)
 
 
-def learned_from(config: TokenizerConfig, source: Source, report: Report, special: Sequence[str] = ()) -> Tokenizer:
-    """The same from a text that may be huge: of that, the rest adds nothing to sub-words."""
+def train_tokenizer(config: TokenizerConfig, source: Source, report: Report, special: Sequence[str] = ()) -> Tokenizer:
+    """The same from a text that may be huge: only its beginning is used, more adds nothing to sub-words."""
     total = source.train.characters
     if config.kind in ("bpe", "unigram", "words", "wordpiece"):
-        total = min(total, SAMPLE)
+        total = min(total, MAX_TOKENIZER_CHARACTERS)
     return learned_tokenizer(config, source.train.pieces(stop=total), total, report, special)
 
 
 def tokenised(source: Source, tokenizer: Tokenizer, report: Report) -> TokenisedSplits:
     """All texts as tokens: in memory, or in files if they are large."""
-    folder = None if source.config.bytes < IN_MEMORY else cache_folder()
+    folder = None if source.config.bytes < MAX_BYTES_IN_MEMORY else cache_folder()
     corpora = [source.train, source.validation, *([source.test] if source.test is not None else [])]
     total = sum(corpus.characters for corpus in corpora)
     report({"event": "phase", "name": "tokenising", "total": total})

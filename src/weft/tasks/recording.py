@@ -7,10 +7,10 @@ from typing import Any
 
 from weft.checkpoints import RunDirectory
 
-Report = Callable[[dict[str, Any]], None]  # is told each event of a training
+Report = Callable[[dict[str, Any]], None]  # is called with each event of a training
 REPORT_PHASE = "writing the report"  # which comes after training, and is no part of it
 PLAN_FILE = "plan.json"
-SAMPLE_FILE = "sample.json"  # what it wrote on request, before training and after it
+SAMPLE_FILE = "sample.json"  # texts written on request, before training and after it
 
 
 class Recording:

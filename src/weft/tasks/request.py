@@ -1,4 +1,4 @@
-"""What the user asked for: words, options, a recipe and `--set`, put together and checked before anything is read."""
+"""The user's request: words, options, a recipe and `--set`, put together and checked before anything is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.config import Config
 from weft.errors import ConfigError
 from weft.models import preset
 from weft.tasks.asking import LENGTHS, Names, applied, check_values, layered
-from weft.tasks.options import COLUMNS
+from weft.tasks.options import COLUMN_OPTIONS
 from weft.tasks.recipe import NO_RECIPE, Recipe
 from weft.tasks.sources import FilesConfig
 from weft.tasks.task import task_of
@@ -38,7 +38,7 @@ def default_device() -> str:
 
 @dataclass
 class Request:
-    """What the user asked for; what is None is planned."""
+    """The user's request; what is None is planned."""
 
     data: tuple[str, ...]
     task: str
@@ -65,7 +65,7 @@ class Request:
     recipe: Recipe = NO_RECIPE
     changes: dict[str, Any] = field(default_factory=dict)
     dry_run: bool = False
-    task_is_told: bool = False  # from the data: nobody named it
+    task_is_recognised: bool = False  # from the data: nobody named it
     watch: bool = False
     started: float = field(default_factory=time.perf_counter)
 
@@ -93,7 +93,7 @@ class Request:
             if key.removeprefix("data.") in kind.found:
                 raise ConfigError(f"{key!r} is found out from the data", expected="nobody to set it")
         given: dict[str, Any] = {"train": self.data, "validation": self.validation, "test": self.test}
-        for name in COLUMNS:
+        for name in COLUMN_OPTIONS:
             if (value := getattr(self, name)) is not None:
                 if name not in kind.columns:
                     raise ConfigError(f"--{name} {value} for {self.task}", expected="no such option for this task")
@@ -122,4 +122,4 @@ def make_request(
     columns = {*asked, *(key.removeprefix("data.") for key in (*recipe.settings, *said))}
     named = task or recipe.task or task_of(asked["data"], columns)
     told = task is None and recipe.task is None
-    return Request(**asked, task=named, recipe=recipe, changes=said, task_is_told=told)
+    return Request(**asked, task=named, recipe=recipe, changes=said, task_is_recognised=told)

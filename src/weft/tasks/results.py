@@ -12,11 +12,11 @@ from weft.checkpoints.files import read_json
 from weft.training import Outcome
 
 TEST_FILE = "test.json"
-BY_LENGTH = "by_length.json"  # of translations of what was held out, where there is no test
+BY_LENGTH = "by_length.json"  # of translations of the validation pairs, where there is no test
 
 
 def final_metrics(run: RunDirectory, outcome: Outcome) -> dict[str, Any]:
-    """How good the best weights are: on the test data if there are any, else on what was held out.
+    """How good the best weights are: on the test data if there are any, else on the validation data.
 
     None is an infinite loss: something came that the model calls impossible.
     """
@@ -38,5 +38,5 @@ def metrics_of(run: RunDirectory, progress: Mapping[str, Any]) -> dict[str, Any]
 
 
 def plain_names(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """By plain names: in a log they stand beside those of the step, here they are alone."""
+    """By plain names: in a log they are prefixed, beside those of the step; here they are alone."""
     return {name.removeprefix("validation_"): value for name, value in metrics.items()}

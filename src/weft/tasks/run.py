@@ -42,7 +42,7 @@ from weft.text import Corpus, Tokenizer
 if TYPE_CHECKING:
     from weft.analysis.view import AttentionView
 
-LONGEST = 1024  # tokens in a window when a model from elsewhere, which may allow a million, is measured
+MAX_WINDOW_TOKENS = 1024  # tokens in a window when an imported model, which may allow a million, is measured
 
 
 class Run:
@@ -118,7 +118,7 @@ class Run:
 
     @functools.cached_property
     def folder(self) -> HuggingFaceFolder | None:
-        """The Hugging Face folder, if it is one: told from what its config.json says."""
+        """The Hugging Face folder, if it is one: recognised by its config.json."""
         found = read_json(self.directory.config_file)
         return HuggingFaceFolder(self.directory.path) if is_foreign(found) else None
 
@@ -228,7 +228,9 @@ class Run:
         """How many tokens it reads at once when it is measured."""
         self.check_writes()
         context = self.model_config.context
-        return min(context or LONGEST, LONGEST) if self.is_imported else context or LONGEST
+        return (
+            min(context or MAX_WINDOW_TOKENS, MAX_WINDOW_TOKENS) if self.is_imported else context or MAX_WINDOW_TOKENS
+        )
 
     @property
     def device(self) -> torch.device:
@@ -238,7 +240,7 @@ class Run:
     # -- how good it is -----------------------------------------------------------------------
 
     def validation_tokens(self) -> TokenFile:
-        """The tokens of the text that was held out to choose the weights; a model from elsewhere has none."""
+        """The tokens of the validation text; an imported model has none."""
         return tokenise(self.source().validation, self.tokenizer, None)
 
     def training_text(self) -> Corpus:
@@ -246,10 +248,10 @@ class Run:
         return self.source().train
 
     def source(self) -> Source:
-        """The texts it learned from and was judged by; those of a model from elsewhere are not known."""
+        """The training, validation and test texts; those of an imported model are not known."""
         if self.is_imported:
             raise DataError(
-                f"{self.directory.path} was not trained here: its text is not known, and nothing was held out",
+                f"{self.directory.path} was not trained here: its text is not known, and it has no validation data",
                 expected="text to measure it on",
                 advice=f"weft evaluate {self.directory.path} book.txt",
             )
@@ -258,10 +260,10 @@ class Run:
         return read_source(data)
 
     def evaluate(self, *data: str, weights: Weights = "float32") -> dict[str, Any]:
-        """How good it is: on what the run held out (its test if it has one), or on other data.
+        """Its metrics: on the test data of the run if it has any, else on its validation data; or on other data.
 
         A model that writes: nats per token and bits per byte; with `weights` "bf16" or "int8", as good as it is with
-        its maps rounded to that. A classifier: accuracy and the rest. One that fills in: how often it is right.
+        its maps rounded to that. A classifier: accuracy and other metrics. One that fills in: how often it is right.
         """
         task = self.description
         if weights != "float32" and not task.rounds:
@@ -271,12 +273,12 @@ class Run:
     # -- what it can do ----------------------------------------------------------------------
 
     def check_writes(self) -> None:
-        """Refuse a model that does not go on with a text."""
+        """Refuse a model that does not continue a text."""
         if CausalLM not in self.model_config.provides:
             reads = learns(self.model_config.kind, FillsMasks)
             raise UnsupportedError(
                 f"{self.directory.path} is a {self.model_config.kind}: it {what_it_does(self.model_config)}",
-                expected="a model that goes on with a text",
+                expected="a model that continues a text",
                 advice="in Python, .model and .tokenizer can be used" if reads else f"what it can do:  {self._use()}",
             )
 
@@ -321,7 +323,7 @@ class Run:
     def export(self, folder: str | Path, to: str | None = None) -> dict[str, Any]:
         """Write it as a folder that Hugging Face's transformers opens; gives the certificate that it is the same.
 
-        n-grams become an ARPA file, and vectors of words a file of word2vec; `to` asks for a format by name.
+        n-grams become an ARPA file, and vectors of words a file of word2vec; `to` names a format.
         """
         make = type(self).exporter
         if make is None:

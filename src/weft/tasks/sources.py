@@ -15,11 +15,11 @@ from weft.tasks.data_facts import parts_of
 from weft.text import Corpus, demo_text
 
 DEMO = "demo"
-LEAST = 100
+MIN_CHARACTERS = 100
 
 
 class FilesConfig(Config):
-    """Paths of the data (or "demo"), how much is held out, and a fingerprint of what was found there.
+    """Paths of the data (or "demo"), the share for validation, and a fingerprint of what was found there.
 
     `validation` decides which weights are best, `test` only measures them at the very end.
     """
@@ -67,7 +67,7 @@ class Source:
 
 
 def read_source(config: DataConfig, opened: Callable[[tuple[str, ...]], Corpus | None] = lambda _: None) -> Source:
-    """Find and read the texts; `validation` files, or the last characters of the text, are held out.
+    """Find and read the texts; `validation` files, or the last characters of the text, are for validation.
 
     `opened` may know better how to open paths that are no plain texts.
     """
@@ -76,9 +76,9 @@ def read_source(config: DataConfig, opened: Callable[[tuple[str, ...]], Corpus |
         return opened(paths) or _texts(paths)
 
     corpus = _corpus(config.train)
-    if corpus.characters < LEAST:
+    if corpus.characters < MIN_CHARACTERS:
         given = f"{corpus.characters} characters in {', '.join(config.train)}"
-        raise DataError(given, expected=f"at least {LEAST} characters to learn from", advice="give more text")
+        raise DataError(given, expected=f"at least {MIN_CHARACTERS} characters to learn from", advice="give more text")
     if config.validation:
         train, validation = corpus, _corpus(config.validation)
     elif config.validation_share > 0:
@@ -98,7 +98,7 @@ def read_source(config: DataConfig, opened: Callable[[tuple[str, ...]], Corpus |
 
 
 def check_unchanged(recorded: DataConfig, found: DataConfig) -> None:
-    """A run goes on with the text it began with, or not at all."""
+    """Refuse to resume a run whose text has changed."""
     if recorded.fingerprint == found.fingerprint:
         return
     before, now = _parts(recorded.fingerprint), _parts(found.fingerprint)

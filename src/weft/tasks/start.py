@@ -26,8 +26,13 @@ from weft.training import AdamWConfig
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LENGTH = 256  # tokens in a training window, unless the user says otherwise: a stranger's context may be huge
-GENTLE = {"optimizer": AdamWConfig(learning_rate=3e-4), "warmup": 0.1}  # with what is there already
+DEFAULT_WINDOW_TOKENS = (
+    256  # tokens in a training window, unless the user says otherwise: the context of an imported model may be huge
+)
+FINE_TUNING_RATES = {
+    "optimizer": AdamWConfig(learning_rate=3e-4),
+    "warmup": 0.1,
+}  # of a finished model, which is fine-tuned
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Start:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Of a model for texts, which is what a task for texts begins with."""
+        """Of a model for texts, which is what a task for texts starts from."""
         assert self.own_tokenizer is not None
         return self.own_tokenizer
 
@@ -59,8 +64,8 @@ class Start:
         head = getattr(config, "head", None)
         if head != getattr(self.model, "head", None) or getattr(head, "classes", 0) == 1:
             # the same sizes, other classes; or numbers, which are learned by a deviation and mean of their own
-            kept -= _standing(config, "labels")
-        exchanged = _standing(config, "exchanged", "labels") | _standing(self.model, "exchanged", "labels")
+            kept -= _select_weights(config, "labels")
+        exchanged = _select_weights(config, "exchanged", "labels") | _select_weights(self.model, "exchanged", "labels")
         weights = {name: t for name, t in weights.items() if name in kept or name not in exchanged}
         missing = [name for name in shapes if name in exchanged and name not in kept]
         if missing:
@@ -75,8 +80,8 @@ class Start:
             ) from None
 
 
-def _standing(config: ModelConfig, *where: str) -> set[str]:
-    """The weights that stand there: "exchanged" and "labels" are those of a task or an attention kind."""
+def _select_weights(config: ModelConfig, *where: str) -> set[str]:
+    """The weights in these places: "exchanged" and "labels" are those of a task or an attention kind."""
     return {name for name, role in weight_roles(config.skeleton()).items() if role.stands in where}
 
 

@@ -42,7 +42,7 @@ class Task(ABC):
     words           what is said of it
     turn            when it is asked whether data mean this task, the lowest first; None: never
     is_default      it is meant where no task is named and no data tell
-    judged_by_text  its metrics compare models whose tokens differ
+    evaluated_by_text  its metrics compare models whose tokens differ
     rounds          it can be measured with rounded weights
     rows            columns of tuples that are given in Python
     takes_texts     it learns from texts alone
@@ -60,7 +60,7 @@ class Task(ABC):
     words: ClassVar[Words]
     turn: ClassVar[int | None] = None
     is_default: ClassVar[bool] = False
-    judged_by_text: ClassVar[bool] = False
+    evaluated_by_text: ClassVar[bool] = False
     rounds: ClassVar[bool] = False
     rows: ClassVar[tuple[tuple[str, ...], ...]] = (("text", "label"), ("text", "pair", "label"))
     takes_texts: ClassVar[bool] = True
@@ -152,7 +152,7 @@ class Task(ABC):
 
     @abstractmethod
     def plan(self, origin: Origin) -> Experiment:
-        """Read the data and plan what was asked for."""
+        """Read the data and plan the requested training."""
 
     @abstractmethod
     def reopen(self, config: Any, origin: Origin) -> Experiment:
@@ -175,7 +175,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
-        """How good a run is: on what it held out, its test if it has one, or on other data."""
+        """The metrics of a run: on its test data if it has any, else on its validation data; or on other data."""
 
     @abstractmethod
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Task(ABC):
         raise UnsupportedError(f"{self.name} has no predict", expected="a Task that defines it")
 
     def sample(self, run: Run) -> dict[str, str] | None:
-        """The beginning of something that was held out, and what a run writes for it; None: it does not write."""
+        """The beginning of a validation text, and what a run writes after it; None: it does not write."""
         return None
 
 

@@ -14,15 +14,15 @@ from weft.tasks.data_check import Progress
 from weft.tasks.findings import Facts
 from weft.text import Tokenizer
 
-SAMPLE = 20_000_000  # characters that are looked at
-BATCH = 2048  # texts that are cut into tokens at once
-MUCH_CUT = 0.05
+MAX_SAMPLE_CHARACTERS = 20_000_000  # characters that are looked at
+TEXTS_PER_BATCH = 2048  # texts that are cut into tokens at once
+MAX_CUT_SHARE = 0.05
 Columns = Sequence[Sequence[str]]  # of one length
 
 
 def one_in(columns: Columns) -> int:
     """Of so many rows, one is looked at."""
-    return max(-(-sum(len(text) for column in columns for text in column) // SAMPLE), 1)
+    return max(-(-sum(len(text) for column in columns for text in column) // MAX_SAMPLE_CHARACTERS), 1)
 
 
 def sampled(columns: Columns) -> list[Sequence[str]]:
@@ -40,9 +40,9 @@ def count_tokens(
     found = {name: np.zeros((len(columns), len(columns[0])), dtype=np.int64) for name, columns in texts.items()}
     for name, columns in texts.items():
         for counts, column in zip(found[name], columns, strict=True):
-            for start in range(0, len(column), BATCH):
-                batch = column[start : start + BATCH]
-                counts[start : start + BATCH] = [len(ids) for ids in tokenizer.encode_batch(batch)]
+            for start in range(0, len(column), TEXTS_PER_BATCH):
+                batch = column[start : start + TEXTS_PER_BATCH]
+                counts[start : start + TEXTS_PER_BATCH] = [len(ids) for ids in tokenizer.encode_batch(batch)]
                 done += len(batch)
                 if progress is not None:
                     progress(done, total)
@@ -57,5 +57,5 @@ def cut_facts(lengths: NDArray[np.int64], limits: Sequence[int]) -> Facts:
 def cut_warning(part: Facts, what: str) -> Iterator[str]:
     """A sentence if many texts are longer than the largest limit; `what` says so, with a place for the limit."""
     limit, cut = list(part["cut"].items())[-1]
-    if cut > MUCH_CUT * part["counted"]:
-        yield f"{cut / part['counted']:.0%} of {what.format(limit)}: what stands beyond may not be read"
+    if cut > MAX_CUT_SHARE * part["counted"]:
+        yield f"{cut / part['counted']:.0%} of {what.format(limit)}: what comes after that may not be read"

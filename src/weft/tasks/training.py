@@ -16,7 +16,7 @@ import numpy as np
 from weft.checkpoints.files import write_text
 from weft.errors import ConfigError
 from weft.tasks.experiment import Experiment
-from weft.tasks.options import Asked, Given, TrainOptions, asked_for, check_keywords, with_keywords
+from weft.tasks.options import Asked, Given, TrainOptions, check_keywords, collect_options, with_keywords
 from weft.tasks.preparation import cache_folder
 from weft.tasks.request import make_request
 from weft.tasks.run import Run, load
@@ -43,10 +43,12 @@ def train(data: Given = None, **options: Unpack[TrainOptions]) -> Run:
 
 
 def asked_in_python(said: dict[str, Any]) -> Asked:
-    """What keywords ask for; data that are objects of Python are written down."""
+    """The request that keywords make; data that are objects of Python are written down."""
     parts = ("data", "validation", "test")
     paths = {name: paths_of(said[name], said.get("task")) for name in parts if name in said}
-    return asked_for(paths.get("data", ()), {name: value for name, value in said.items() if name != "data"} | paths)
+    return collect_options(
+        paths.get("data", ()), {name: value for name, value in said.items() if name != "data"} | paths
+    )
 
 
 def _log(event: dict[str, Any]) -> None:

@@ -15,8 +15,8 @@ from weft.analysis import AttentionMap, capture
 from weft.data import TokenFile
 from weft.objectives import causal_loss
 
-SOME = 4  # inputs: enough for thousands of rows of weights
-LONGEST = 256  # tokens of each
+MAX_INPUTS = 4  # inputs: enough for thousands of rows of weights
+MAX_INPUT_TOKENS = 256  # tokens of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +37,15 @@ class ValidationInputs:
 
 
 def windows_of(tokens: TokenFile, length: int) -> ValidationInputs:
-    """Of a text that a language model goes on with."""
-    length = max(1, min(length, LONGEST, len(tokens) - 1))
+    """Of a text for a language model."""
+    length = max(1, min(length, MAX_INPUT_TOKENS, len(tokens) - 1))
     ids = np.asarray(tokens.ids)
     starts = some_of(len(ids) - length)
     windows = [torch.from_numpy(ids[start : start + length + 1].astype(np.int64))[None] for start in starts]
     return ValidationInputs(causal_loss, windows)
 
 
-def some_of(count: int, wanted: int = SOME) -> list[int]:
+def some_of(count: int, wanted: int = MAX_INPUTS) -> list[int]:
     """So many numbers below `count`, as far from each other as they can be."""
     return sorted(set(np.linspace(0, count - 1, min(wanted, count)).astype(int).tolist()))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def tokenizer_fields(kind: str | None, characters: int) -> dict[str, Any]:
-    """The tokenizer asked for; by default sub-words, with a vocabulary that grows with the text."""
+    """The requested tokenizer; by default sub-words, with a vocabulary that grows with the text."""
     if kind not in (None, "bpe", "unigram"):
         return {"kind": kind}
     sizes = ((300_000, 512), (3_000_000, 1024), (30_000_000, 4096))

@@ -1,6 +1,6 @@
 """`--watch`: the softmax health of a model while it learns, at the start and at every evaluation.
 
-What is looked at are a few held-out inputs, always the same. Training does not notice: the weights, the modes of the
+It is measured on a few validation inputs, always the same. Training does not notice: the weights, the modes of the
 modules and the random state are as they were, and what was found goes to a file of its own.
 """
 
@@ -37,18 +37,18 @@ class SoftmaxHealthLog:
         self.report({"event": "health", **told})
 
     def _write(self, step: int, told: dict[str, Any]) -> None:
-        """Steps that are done again after a kill stand there once: later lines are cut off first."""
+        """Steps that are repeated after a kill are written once: later lines are cut off first."""
         before = [line for line in read_lines(self.path) if line["step"] < step]
         write_text(self.path, "".join(f"{json.dumps(line)}\n" for line in [*before, told]))
 
 
-def was_watched(run: RunDirectory) -> bool:
-    """Whether it was, when it began: one that is resumed goes on with it."""
+def has_health_log(run: RunDirectory) -> bool:
+    """Whether softmax health was logged from the start: a resumed run continues it."""
     return (run.path / HEALTH_FILE).exists()
 
 
-def nothing_to_watch(kind: str) -> dict[str, Any]:
-    """What is told of a model in which nothing looks at anything."""
+def make_no_attention_event(kind: str) -> dict[str, Any]:
+    """The message for a model without attention."""
     return {"event": "health", "without": f"there is no attention in {kind}, and nothing to watch"}
 
 

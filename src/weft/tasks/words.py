@@ -1,5 +1,5 @@
 """What a task says about itself: the plan before training, the result after it, the numbers that matter, and what to
-try first. Each task has its own in its folder; what they share stands here. None of it needs torch."""
+try first. Each task has its own in its folder; what they share is here. None of it needs torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 Plan = dict[str, Any]
-SCORES = {  # in the order in which they are told
+SCORES = {  # in the order in which they are shown
     "bleu": "BLEU {:.2f}",
     "chrf": "chrF {:.2f}",
     "f1": "F1 {:.4f}",
@@ -105,8 +105,8 @@ class Words(ABC):
         """Said when the best weights are not the last."""
         what, are = self.learned
         return (
-            f"The loss on held-out {what} was lowest at step {best_step} of {step} and rose after it: the {what} {are} "
-            "being learned by heart. The best weights are kept."
+            f"The loss on the validation {what} was lowest at step {best_step} of {step} and rose after it: the "
+            f"{what} {are} being learned by heart. The best weights are kept."
         )
 
     def best(self, metrics: Mapping[str, Any]) -> str:
@@ -128,11 +128,11 @@ def text_data(plan: Plan) -> str:
     tested = f", {plan['test_tokens']:,} are for the test at the end" if "test_tokens" in plan else ""
     return (
         f"Learning from {plan['characters']:,} characters ({plan['tokens']:,} tokens, {plan['tokenizer']}, "
-        f"vocabulary {plan['vocab_size']:,}); {plan['validation_tokens']:,} tokens are held out{tested}."
+        f"vocabulary {plan['vocab_size']:,}); {plan['validation_tokens']:,} tokens are for validation{tested}."
     )
 
 
-def columns_found(plan: Plan) -> str:
+def describe_columns(plan: Plan) -> str:
     """Which columns of a table were taken, as a sentence."""
     return f"{plan['columns'][0].upper()}{plan['columns'][1:]}."
 
@@ -143,8 +143,8 @@ def scores(metrics: Mapping[str, Any]) -> str:
 
 
 def validation_sentence(best: float, unit: str, metrics: Mapping[str, Any]) -> str:
-    """On the text that was held out, and on the test if there was one."""
-    told = f"{best:.4f} {unit} on held-out text"
+    """The loss on the validation text, and on the test text if there is one."""
+    told = f"{best:.4f} {unit} on the validation text"
     return f"{told}, {loss(metrics['test_loss'])} on the test text" if metrics["measured_on"] == "test" else told
 
 

@@ -1,4 +1,4 @@
-"""Training: settings, schedule, optimizers, and the loop that can stop and go on at any step."""
+"""Training: settings, schedule, optimizers, and the loop that can stop and resume at any step."""
 
 from weft.training.distributed import ALONE, Ranks, ranks_from_environment
 from weft.training.optimizer import AdamWConfig, Muon, MuonConfig, OptimizerConfig, SGDConfig, orthogonalise

@@ -11,14 +11,16 @@ from __future__ import annotations
 import ctypes
 import sys
 
-TRIM, MMAP = -1, -3  # malloc.h: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
-BLOCK = 2**30  # blocks up to this size are kept
-TOP = 2**31 - 1  # so much may lie free at the end of the heap
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # malloc.h: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+MAX_KEPT_BLOCK = 2**30  # blocks up to this size are kept
+MAX_FREE_AT_TOP = 2**31 - 1  # so much may lie free at the end of the heap
 
 
 def keep_freed_memory() -> bool:
-    """For the rest of the process; whether the C library took it (others than glibc do not)."""
+    """Until the process ends; whether the C library took it (others than glibc do not)."""
     if not sys.platform.startswith("linux"):
         return False
     tell = getattr(ctypes.CDLL(None), "mallopt", None)
-    return tell is not None and bool(tell(MMAP, BLOCK)) and bool(tell(TRIM, TOP))
+    return (
+        tell is not None and bool(tell(MMAP_THRESHOLD, MAX_KEPT_BLOCK)) and bool(tell(TRIM_THRESHOLD, MAX_FREE_AT_TOP))
+    )

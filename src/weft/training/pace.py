@@ -1,4 +1,4 @@
-"""Keeping to a time: at a few points of the run, the rest of the plan is fitted to what is left."""
+"""Keeping to a time: at a few points of the run, the remaining steps are fitted to the remaining time."""
 
 from __future__ import annotations
 

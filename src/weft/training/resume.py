@@ -15,8 +15,11 @@ from weft.errors import DataError
 from weft.training.averaging import Averaging
 from weft.training.distributed import Ranks, gather, shard_like
 
-CLOCK = ("seconds",)  # values that depend on the clock go to timing.jsonl
-EARLIER = {"exp_avg": "first", "exp_avg_sq": "second"}  # what checkpoints of earlier versions call AdamW's averages
+CLOCK_VALUES = ("seconds",)  # values that depend on the clock go to timing.jsonl
+EARLIER_NAMES = {
+    "exp_avg": "first",
+    "exp_avg_sq": "second",
+}  # what checkpoints of earlier versions call AdamW's averages
 
 
 class RecurrentState(Protocol):
@@ -53,14 +56,14 @@ class Log:
 
     def write(self, values: dict[str, Any]) -> None:
         if self.enabled:
-            lasting = {k: v for k, v in values.items() if k not in CLOCK}
-            clock = {"step": values["step"]} | {k: round(v, 6) for k, v in values.items() if k in CLOCK}
+            lasting = {k: v for k, v in values.items() if k not in CLOCK_VALUES}
+            clock = {"step": values["step"]} | {k: round(v, 6) for k, v in values.items() if k in CLOCK_VALUES}
             self._metrics.write(json.dumps(lasting).encode() + b"\n")
             self._timing.write(json.dumps(clock).encode() + b"\n")
 
     def close(self) -> None:
         """Nothing is written any more. Left open, the last lines would come in whenever the file is forgotten: perhaps
-        into a log that goes on already, in this very process."""
+        into a log that this process is already writing."""
         for file in (self._metrics, self._timing):
             if file is not None:
                 file.close()
@@ -136,7 +139,7 @@ class TrainingState:
             name, _, key = full_name.rpartition("/")
             if name not in params:
                 raise DataError(f"the checkpoint has optimizer state for {name!r}, which the model does not have")
-            p, key = params[name], EARLIER.get(key, key)
+            p, key = params[name], EARLIER_NAMES.get(key, key)
             counts = key == "step"  # one number, whole on every rank
             self.optimizer.state[p][key] = tensor.to(p.device) if counts else shard_like(tensor, p)
 
@@ -176,7 +179,7 @@ def unique_state(model: nn.Module, *, keep: bool = True) -> dict[str, Tensor]:
 
 
 def check_identity(recorded: dict[str, Any], now: dict[str, Any]) -> None:
-    """A run goes on with the settings it began with; the difference is shown."""
+    """Refuse to resume a run with other settings; the difference is shown."""
     before, after = _flat(recorded), _flat(now)
     changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]
     if changed:

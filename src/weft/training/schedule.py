@@ -14,7 +14,7 @@ class Schedule:
     1/√step once it has risen (`inverse_sqrt`, Vaswani et al. 2017).
 
     The number of steps may change on the way: when the machine turns out slower or faster than measured
-    ("plan": the rest of the curve is stretched over the new rest), or when a finished run is trained
+    ("plan": the remaining curve is stretched over the new number of remaining steps), or when a finished run is trained
     further ("extend": a new curve begins). Both are recorded events, so a resumed run draws the same curve.
     """
 

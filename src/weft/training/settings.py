@@ -18,7 +18,7 @@ class TrainingConfig(Config):
     evaluate_every     steps between evaluations (0: only at the end); likewise checkpoint_every
     keep               checkpoints kept beside the best weights
     patience           evaluations without a better one after which training stops (None: never)
-    average            evaluations whose weights are averaged into those that are judged and kept (1: none)
+    average            evaluations whose weights are averaged into those that are evaluated and kept (1: none)
     sharded            under torchrun, parameters are divided among the processes (for AdamW)
     precision          of the products; weights and sums stay float32. A plan measures which is faster
     freeze             what does not learn: "embeddings", or a number: those and that many first layers

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: finish the step, save, say how to go on. A second signal ends at once."""
+"""Ctrl-C and SIGTERM: finish the step, save, say how to resume. A second signal ends at once."""
 
 from __future__ import annotations
 

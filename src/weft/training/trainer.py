@@ -35,7 +35,7 @@ Loss = Callable[[nn.Module, Any], tuple[Any, ...]]
 
 @dataclass
 class Progress:
-    """Where a run stands; all of it is in every checkpoint."""
+    """The progress of a run; all of it is in every checkpoint."""
 
     step: int = 0
     tokens: int = 0
@@ -64,7 +64,7 @@ class Trainer:
                         (summed loss, right answers, terms) of each
     evaluate()          metrics of the validation part; `selection_metric` names the one by which weights are best: the
                         loss, or one of which more is better
-    on_step(values)     told after every step, for a progress bar
+    on_step(values)     called after every step, for a progress bar
     identity            what the run is: a checkpoint of another one is refused
     carried             what is handed from step to step besides weights
     saves_start         the weights came from elsewhere: the first checkpoint is of step 0
@@ -115,7 +115,7 @@ class Trainer:
         self.log = Log(run, enabled=ranks.is_first)
 
     def train(self) -> Outcome:
-        """From where it stands to the end, an early stop or a signal; saves on the way and at the end."""
+        """From the current step to the end, an early stop or a signal; saves on the way and at the end."""
         keep_freed_memory()
         try:
             return self._train()
@@ -180,7 +180,7 @@ class Trainer:
         self.ranks.wait()
 
     def _is_extended(self) -> bool:
-        """Whether a finished run was asked to go on from here; its patience then begins anew."""
+        """Whether a finished run is extended from here; its patience then begins anew."""
         extended = any(new_curve and at == self.progress.step for at, _, new_curve in self.schedule.changes)
         if extended:
             self.progress.since_best = 0
@@ -259,7 +259,7 @@ class Trainer:
         return norm
 
     def _refuse(self, step: int, loss: float, norm: float) -> None:
-        """A step that is not a number is not taken; what was good stands on disk."""
+        """A step with a loss that is no number is not taken; the last good state is on disk."""
         batch = self.settings.batch
         event = {"event": "nan", "step": step + 1, "loss": repr(loss), "gradient_norm": repr(norm)}
         if self.ranks.is_first:
@@ -267,7 +267,7 @@ class Trainer:
         raise DataError(
             f"step {step + 1}: the loss is {loss}, the gradient norm {norm}: the step was not taken",
             expected="finite numbers",
-            advice="the last checkpoint stands; try a lower training.optimizer.learning_rate, or look at the data",
+            advice="the last checkpoint is good; try a lower training.optimizer.learning_rate, or look at the data",
         )
 
     def _evaluate(self) -> dict[str, float]:
@@ -290,7 +290,7 @@ class Trainer:
         return metrics
 
     def _decide_pace(self) -> None:
-        """At a few recorded steps, fit the rest of the plan to the time that is left."""
+        """At a few recorded steps, fit the remaining steps to the remaining time."""
         if self.pace is None or not self.pace.due(self.progress.step, self.schedule.total):
             return
         total = int(self.ranks.agree(self.pace.new_total(self.progress.step, self.schedule.total), self.device))

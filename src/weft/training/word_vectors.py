@@ -15,7 +15,7 @@ from weft.models.base import Model
 from weft.models.block_learning import LearnsBlocks
 from weft.training.trainer import Trainer
 
-FLOOR = 0.004  # the lowest learning rate, as a share of the first
+MIN_RATE_SHARE = 0.004  # the lowest learning rate, as a share of the first
 
 
 def _no_samples(*_: Any) -> NoReturn:
@@ -31,8 +31,8 @@ class VectorTrainer(Trainer):
         self.workers = workers
 
     def _evaluate(self) -> dict[str, float]:
-        """The last weights are kept, not those that guess held-out text best: that is soon done, and vectors are still
-        getting better then."""
+        """The last weights are kept, not those that guess validation text best: the vectors still get better
+        when that loss does not."""
         progress = self.progress
         progress.best, progress.goal = math.inf, -math.inf
         return super()._evaluate()
@@ -40,7 +40,7 @@ class VectorTrainer(Trainer):
     def _step(self) -> dict[str, Any]:
         began = time.perf_counter()
         step, batch = self.progress.step, self.settings.batch
-        rate = self.settings.optimizer.learning_rate * max(FLOOR, self.schedule.factor(step))
+        rate = self.settings.optimizer.learning_rate * max(MIN_RATE_SHARE, self.schedule.factor(step))
         done = self.workers.learn(range(step * batch, (step + 1) * batch), rate)
         loss = done.loss / max(1, done.examples)
         if not math.isfinite(loss):

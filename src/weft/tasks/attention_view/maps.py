@@ -1,4 +1,4 @@
-"""Attention maps as they are shown: which part of a model each belongs to, and what its rows and columns stand for."""
+"""Attention maps as they are shown: which part of a model each belongs to, and what its rows and columns are."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from weft.text import Tokenizer
 from weft.text.readable import shown_token
 
 Sides = Callable[[AttentionSite, Rows], Side]
-ONLY = "layers"  # the part of a model that has one stack
-SHOWN, LEAST = 5, 0.0005  # answers that are told: so many at most, and how likely they must be
+ONLY_STACK = "layers"  # the part of a model that has one stack
+MAX_ANSWERS, MIN_PROBABILITY = 5, 0.0005  # of the answers that are shown
 
 
 def map_views(maps: Mapping[str, AttentionMap], sides: Sides) -> tuple[MapView, ...]:
@@ -30,7 +30,7 @@ def map_views(maps: Mapping[str, AttentionMap], sides: Sides) -> tuple[MapView, 
         rows = (
             channel_sides(seen) if seen.over == "channels" else (sides(site, site.asking), sides(site, site.answering))
         )
-        found.append(MapView(name, site.place.part or ONLY, as_array(seen.weights[0]), *rows, seen.core.rows))
+        found.append(MapView(name, site.place.part or ONLY_STACK, as_array(seen.weights[0]), *rows, seen.core.rows))
     return tuple(found)
 
 
@@ -64,7 +64,7 @@ def places(grid: Grid, before: tuple[str, ...] = ()) -> Side:
 
 
 def token_labels(tokenizer: Tokenizer, ids: Iterable[int], named: Mapping[int, str] | None = None) -> tuple[str, ...]:
-    """What each token stands for, to be read: spaces are seen, and a part of a letter is told by its bytes."""
+    """Each token in readable form: spaces are visible, and a part of a letter is shown as its bytes."""
     own = named or {}
     known = tokenizer.vocab_size
     return tuple(
@@ -76,7 +76,9 @@ def answer_facts(answer: Answer) -> dict[str, str]:
     """What a classifier says, and how sure it is."""
     if isinstance(answer.label, float):
         return {"answer": f"{answer.label:.4g}"}
-    likely = [(name, chance) for name, chance in answer.probabilities.items() if chance >= LEAST][:SHOWN]
+    likely = [(name, chance) for name, chance in answer.probabilities.items() if chance >= MIN_PROBABILITY][
+        :MAX_ANSWERS
+    ]
     return {"answer": ", ".join(f"{name} {percent(chance)}" for name, chance in likely)}
 
 

@@ -1,4 +1,4 @@
-"""What a model looks at in a text that it goes on with, reads, or writes another text from."""
+"""Attention maps of a text: one that a model continues, reads, fills in or translates."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from weft.models.classes import Classes
 from weft.models.sites import Rows, attentions
 from weft.tasks.attention_view.maps import answer_facts, in_a_few_words, map_views, percent, rollouts_of, token_labels
 from weft.tasks.classify.answers import answers_of, labels_of
-from weft.tasks.classify.classifier import LONGEST, Classifier
+from weft.tasks.classify.classifier import MAX_IMPORTED_TOKENS, Classifier
 from weft.tasks.encoded import encoded
 from weft.tasks.fill.filler import MASK
 from weft.tasks.fill.span_filler import SpanFiller
 from weft.tasks.translate.encoded_pairs import Ids, with_end
-from weft.tasks.translate.translator import THOROUGH, TranslationSearch, written
+from weft.tasks.translate.translator import DEFAULT_SEARCH, TranslationSearch, written
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-CELLS = 48_000_000  # weights of all heads that are shown at once: 12 layers of 12 heads over 577 tokens
-LIKELIEST = 3
+MAX_MAP_CELLS = 48_000_000  # weights of all heads that are shown at once: 12 layers of 12 heads over 577 tokens
+MAX_NEXT_TOKENS = 3
 
 
 def most_tokens(run: Run, context: int) -> int:
     """How long a text may be: what the model reads, and not more than can be shown of all its heads."""
     heads = sum(getattr(module, "heads", 1) for module in attentions(run.model).values())
-    return min(context, max(16, math.isqrt(CELLS // heads)))
+    return min(context, max(16, math.isqrt(MAX_MAP_CELLS // heads)))
 
 
 def writing_view(run: Run, text: str) -> AttentionView:
-    """Of a model that goes on with a text: every token, and what would follow the last."""
+    """Attention of a language model: every token, and the likeliest next tokens after the last."""
     model, tokenizer = cast(Any, run.model), run.tokenizer
     ids = tokenizer.encode(text).astype(np.int64)
     _check_not_empty(text, len(ids))
@@ -48,7 +48,7 @@ def writing_view(run: Run, text: str) -> AttentionView:
     facts = _count("tokens", len(ids), most)
     row = torch.from_numpy(ids[:most])[None].to(run.device)
     logits, seen = watched(model, lambda: model(row)[0, -1, : tokenizer.vocab_size])
-    chances, likely = logits.float().softmax(-1).topk(min(LIKELIEST, len(logits)))
+    chances, likely = logits.float().softmax(-1).topk(min(MAX_NEXT_TOKENS, len(logits)))
     labels = token_labels(tokenizer, likely.tolist())
     facts["what follows"] = ", ".join(
         f"{label} {percent(share)}" for label, share in zip(labels, chances.tolist(), strict=True)
@@ -61,7 +61,7 @@ def reading_view(run: Run, text: str, pair: str | None) -> AttentionView:
     model, tokenizer = run.model, run.tokenizer
     head = getattr(run.model_config, "head", None)
     classifier = Classifier(run) if isinstance(head, Classes) else None
-    most = most_tokens(run, classifier.length if classifier else run.model_config.context or LONGEST)
+    most = most_tokens(run, classifier.length if classifier else run.model_config.context or MAX_IMPORTED_TOKENS)
     parts = (text,) if pair is None else (text, pair)
     if classifier is not None:
         classifier.check([parts])
@@ -90,7 +90,7 @@ def pair_view(run: Run, text: str, target: str | None) -> AttentionView:
     facts = _count("source", whole, most)
     if target is None:
         limit = [min(most, 3 * len(source) + 20)]
-        found = written(model, tokenizer, [source], THOROUGH, start=translator.start, limits=limit)[0][0]
+        found = written(model, tokenizer, [source], DEFAULT_SEARCH, start=translator.start, limits=limit)[0][0]
         tokens = np.array([*found.tokens, *([tokenizer.end] if found.ended else [])], dtype=np.int64)
         facts |= {"writes": tokenizer.decode(found.tokens)}
     else:
@@ -155,7 +155,7 @@ def _source(run: Run, text: str, most: int) -> tuple[Ids, int]:
 
 
 def _gaps(run: Run, ids: Ids, states: torch.Tensor) -> dict[str, str]:
-    """What a model that fills in would put where [MASK] stands."""
+    """The likeliest words at each [MASK]."""
     model, tokenizer = run.model, run.tokenizer
     at = np.flatnonzero(ids == (-1 if tokenizer.special.mask is None else tokenizer.special.mask))
     if not len(at) or FillsMasks not in run.model_config.provides:

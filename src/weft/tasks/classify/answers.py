@@ -15,7 +15,7 @@ from weft.data import Labels
 from weft.data.token_file import checksum
 from weft.errors import DataError
 from weft.models.classes import Classes
-from weft.tasks.classify.evaluator import CALIBRATION, probabilities
+from weft.tasks.classify.evaluator import CALIBRATION_FILE, probabilities
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class LabelStatistics(Protocol):
 def as_used(model: nn.Module, run: Path, data: LabelStatistics) -> nn.Module:
     """The trained model with its last map taking up what belongs to its answers, so that whoever has it needs no more.
 
-    Numbers come out as they stand in the table, not by their deviation from the mean; logits are divided by the
+    Numbers come out as they are in the table, not by their deviation from the mean; logits are divided by the
     temperature, so that their softmax is a probability that means what it says.
     """
     last = list(model.classes.children())[-1]  # type: ignore[union-attr]
     assert isinstance(last, nn.Linear)
     scale, shift = (
-        (data.deviation, data.mean) if data.kind == "regression" else (1 / _temperature(run / CALIBRATION), 0.0)
+        (data.deviation, data.mean) if data.kind == "regression" else (1 / _temperature(run / CALIBRATION_FILE), 0.0)
     )
     last.weight.data.mul_(scale)
     last.bias.data.mul_(scale).add_(shift)

@@ -1,6 +1,6 @@
 """What tables of labelled texts are like before anything learns from them, and what will spoil the result.
 
-Every part is read as training reads it, so that what training would refuse is told here, and all of it at once.
+Every part is read as training reads it, so that all that training would refuse is reported here at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.errors import DataError, did_you_mean
 from weft.tasks.classify.tables import joined, open_tables
 from weft.tasks.data_check import CheckRequest, DataCheck
 from weft.tasks.findings import (
-    LISTED,
+    MAX_LISTED,
     Facts,
     Findings,
     Row,
@@ -48,10 +48,10 @@ from weft.tasks.vocabulary import encoder_tokenizer_fields
 from weft.text import TokenizerConfig
 from weft.text.special import CLASSIFY, MASK, PAD, SEPARATE
 
-CUTS = (128, 256, 512)  # tokens at which texts may be cut
-LITTLE = 100  # examples
-FEW = 10  # examples of a class
-WORDS = {"half": "median", "longest": "longest"}
+CUT_LENGTHS = (128, 256, 512)  # tokens at which texts may be cut
+RECOMMENDED_EXAMPLES = 100  # examples
+RECOMMENDED_EXAMPLES_PER_CLASS = 10  # examples of a class
+WORD_COUNT_TITLES = {"half": "median", "longest": "longest"}
 
 
 def check_labelled(asked: CheckRequest, labelled: bool | None = None) -> Findings:
@@ -79,7 +79,7 @@ def check_labelled(asked: CheckRequest, labelled: bool | None = None) -> Finding
             **_part(tables[name], examples[name], labels),
             **asdict(content[name]),
             "tokens": length_quantiles(lengths),
-            **cut_facts(lengths, CUTS),
+            **cut_facts(lengths, CUT_LENGTHS),
             "leakage": {other: asdict(overlap) for other, overlap in leakage[name].items()},
         }
     used = (chosen.text, chosen.pair, chosen.label)
@@ -207,8 +207,8 @@ def _sentences(names: Mapping[str, str], facts: Facts, labels: Labels | None) ->
     yield as_sentence(columns["reason"])
     unused = columns["unused"]
     if unused:
-        more = f" and {len(unused) - LISTED} more" if len(unused) > LISTED else ""
-        yield f"Not used: {', '.join(map(repr, unused[:LISTED]))}{more}."
+        more = f" and {len(unused) - MAX_LISTED} more" if len(unused) > MAX_LISTED else ""
+        yield f"Not used: {', '.join(map(repr, unused[:MAX_LISTED]))}{more}."
     if columns["label"] is None:
         yield f"Labels: none ({facts['labels']['missing']}); only the texts are checked."
     else:
@@ -241,7 +241,7 @@ def _counts(parts: list[Facts]) -> list[Row]:
         *(count_rows(parts, {"examples": "examples"}) if rows else []),
         *balance_rows(parts, "examples"),
         *number_rows(parts, "label"),
-        *length_rows("words", [part["words"] for part in parts], WORDS),
+        *length_rows("words", [part["words"] for part in parts], WORD_COUNT_TITLES),
         *length_rows("tokens", [part["tokens"] for part in parts]),
         *cut_rows(parts, "examples"),
         *count_rows(parts, {"duplicates": "duplicates"}, "examples"),
@@ -261,9 +261,11 @@ def _warnings(
     if labels is not None:
         yield from labels.warnings
         counts = {label: n for label, n in zip(labels.classes, labels.counts, strict=True) if n > 1}
-        yield from rare_warning(counts, FEW)  # a class with one example is among the warnings of the labels
+        yield from rare_warning(
+            counts, RECOMMENDED_EXAMPLES_PER_CLASS
+        )  # a class with one example is among the warnings of the labels
     count = len(examples["train"])
-    if count < LITTLE:
+    if count < RECOMMENDED_EXAMPLES:
         yield f"only {count} examples to learn from: some hundreds are a start, thousands are better"
     for name, part in examples.items():
         yield from content[name].warnings(part.name)

@@ -19,7 +19,7 @@ from weft.tasks.encoded import encoded
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LONGEST = 512  # tokens of a text that a model from elsewhere reads
+MAX_IMPORTED_TOKENS = 512  # tokens of a text that an imported model reads
 Input = str | tuple[str, str]
 
 
@@ -36,7 +36,7 @@ class Classifier:
             )
         self.run, self.head = run, head
         length = None if self.table is None else self.table.length
-        wanted = length or LONGEST
+        wanted = length or MAX_IMPORTED_TOKENS
         self.length = min(wanted, config.context or wanted)
 
     @functools.cached_property
@@ -77,7 +77,7 @@ class Classifier:
     # -- how good it is -----------------------------------------------------------------------
 
     def evaluate(self, *data: str) -> dict[str, Any]:
-        """All metrics: on the run's own test or held-out examples, or on other tables."""
+        """All metrics: on the run's own test or validation examples, or on other tables."""
         examples, measured_on = self._examples(data)
         assert examples.labels is not None
         values = self.labels.encode(examples.labels, examples.lines, examples.name)

@@ -34,9 +34,9 @@ from weft.objectives import (
 from weft.objectives.classification import class_logits
 from weft.tasks.encoded import EncodedTexts
 
-CALIBRATION = "calibration.json"
-IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
-BUNCH = 1024  # tokens in a row
+CALIBRATION_FILE = "calibration.json"
+MAX_IMBALANCE = 10  # a class this many times as frequent as another: both are given the same weight
+TOKENS_PER_ROW = 1024  # tokens in a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def logits_of(model: nn.Module, texts: EncodedTexts, device: torch.device) -> ND
     model.eval()
     found: NDArray[np.float64] | None = None
     with torch.inference_mode():
-        for places in length_buckets(texts.lengths.tolist(), BUNCH):
+        for places in length_buckets(texts.lengths.tolist(), TOKENS_PER_ROW):
             logits = class_logits(model, texts.row(places).to(device)).cpu().double().numpy()
             if found is None:
                 found = np.empty((len(texts.ids), logits.shape[1]))
@@ -75,7 +75,7 @@ def weights_for(wanted: str, values: NDArray[Any], labels: Labels) -> list[float
     if labels.kind != "single" or wanted == "none":
         return None
     counts = np.bincount(values, minlength=len(labels.classes))
-    if wanted == "auto" and counts.max() < IMBALANCE * max(1, counts.min()):
+    if wanted == "auto" and counts.max() < MAX_IMBALANCE * max(1, counts.min()):
         return None
     return class_weights(values, len(labels.classes)).tolist()
 
@@ -87,7 +87,7 @@ Read = Callable[[nn.Module, Any, torch.device], NDArray[np.float64]]
 class Evaluator:
     """Measures a model whose labels are known; numbers come back from their deviation and mean.
 
-    `read`: how the model's logits for what is judged are found.
+    `read`: how the model's logits for the evaluated inputs are computed.
     """
 
     labels: Labels
@@ -106,7 +106,7 @@ class Evaluator:
     def conclude(self, model: nn.Module, judged: EvaluationSplit, weights: Path) -> dict[str, Any]:
         """What is found out about the best weights: the files of the run by name."""
         self.temperature = self.fit_temperature(model, judged)
-        return {CALIBRATION: {"temperature": self.temperature, "weights": checksum(weights)}}
+        return {CALIBRATION_FILE: {"temperature": self.temperature, "weights": checksum(weights)}}
 
     def measure(self, model: nn.Module, judged: EvaluationSplit, *, whole: bool = False) -> dict[str, Any]:
         """`validation_loss` decides which weights are best; `whole` adds what is too long for a log."""

@@ -21,8 +21,8 @@ from weft.tasks.data_check import CheckRequest
 from weft.tasks.data_facts import parts_of
 from weft.tasks.findings import Facts, Findings, as_sentence, balance_rows, count_rows, leakage_rows, named_parts
 
-FEW = 20  # images of a class
-KINDS = {"single": "one for each image", "multilabel": "any number for an image"}
+RECOMMENDED_IMAGES_PER_CLASS = 20  # images of a class
+KIND_TITLES = {"single": "one for each image", "multilabel": "any number for an image"}
 
 
 def check_images(asked: CheckRequest) -> Findings:
@@ -73,11 +73,11 @@ def check_images(asked: CheckRequest) -> Findings:
 
 
 def _sentences(names: dict[str, str], facts: Facts, classes: int) -> Iterator[str]:
-    """Which files, how the classes were told, and the form that images are brought into."""
+    """Which files, how the classes were recognised, and the form that images are brought into."""
     yield from named_parts(names)
     yield as_sentence(facts["reason"])
     kind = facts["kind"]
-    yield "Labels: numbers." if kind == "regression" else f"Labels: {classes} classes, {KINDS[kind]}."
+    yield "Labels: numbers." if kind == "regression" else f"Labels: {classes} classes, {KIND_TITLES[kind]}."
     colours = "grey" if facts["channels"] == 1 else "coloured"
     yield f"Looked at as {facts['size']} × {facts['size']} pixels, {colours}."
     if kind == "single":
@@ -86,7 +86,7 @@ def _sentences(names: dict[str, str], facts: Facts, classes: int) -> Iterator[st
 
 
 def _warnings(train: Facts) -> Iterator[str]:
-    yield from rare_warning(train["classes"], FEW, "images to learn from")
+    yield from rare_warning(train["classes"], RECOMMENDED_IMAGES_PER_CLASS, "images to learn from")
     yield from imbalance_warning({label: count for label, count in train["classes"].items() if count}, train["name"])
     if train["duplicates"]:
         yield f"{train['duplicates']:,} of the images to learn from equal an earlier one"

@@ -69,7 +69,7 @@ class PixelClassifier:
         return self.answers(list(given))
 
     def evaluate(self, *data: str) -> dict[str, Any]:
-        """All metrics: on the run's own test or held-out images, or on others."""
+        """All metrics: on the run's own test or validation images, or on others."""
         images, measured_on = self._images(data)
         values = self.labels.encode(images.labels, list(range(1, len(images) + 1)), images.name)
         judge = Evaluator(self.labels, 0.0, 1.0, self.run.device, read=images_read_as(self.data))

@@ -23,9 +23,9 @@ from weft.tasks.classify.evaluator import Read
 from weft.tasks.data_facts import label_facts, parts_of
 from weft.tasks.sources import DEMO, FilesConfig, are_tables
 
-LEAST = 4  # images
-AT_ONCE = 256  # images that are judged together
-LEAST_CROP = 0.1  # less would blow an image up to a hundred times the pixels that are seen
+MIN_IMAGES = 4  # images
+EVALUATION_BATCH = 256  # images that are evaluated together
+MIN_CROP = 0.1  # less would blow an image up to a hundred times the pixels that are seen
 Progress = Callable[[int, int], None]
 
 
@@ -33,11 +33,11 @@ class ImageDataConfig(FilesConfig):
     """Which images, and how they are brought into one form.
 
     `text` and `label` name the columns of a table of paths (None: found out); `kind` says what the labels are, which is
-    told from them otherwise. `size`: rows and columns to which images are brought (None: their own if it is small,
+    recognised from them otherwise. `size`: rows and columns to which images are resized (None: their own if small,
     else 64); `channels`: 1 grey, 3 coloured (None: as they are). `crop`: the share of the shorter side that is left
     where the middle is cut out, None if the whole image is pressed into the square; `resample`: the filter by which
-    it is resized, exactly as others do it (None: our way, bicubic, with big images reduced first). The rest is found
-    in the data: what stands between several labels, mean and deviation of labels that are numbers, and those of the
+    it is resized, exactly as others do it (None: our way, bicubic, with big images reduced first). Found in
+    the data: what separates several labels, mean and deviation of labels that are numbers, and those of the
     pixels in each channel, from 0 to 1. A model that was trained before brings the form that it knows.
     """
 
@@ -67,8 +67,8 @@ class ImageDataConfig(FilesConfig):
     pixel_deviation: tuple[float, ...] = ()
 
     def check(self) -> None:
-        if self.crop is not None and self.crop < LEAST_CROP:
-            raise ConfigError(f"crop = {self.crop:g}", expected=f"at least {LEAST_CROP}, the share of an image")
+        if self.crop is not None and self.crop < MIN_CROP:
+            raise ConfigError(f"crop = {self.crop:g}", expected=f"at least {MIN_CROP}, the share of an image")
 
     @property
     def cut(self) -> ResizeCrop | None:
@@ -79,7 +79,7 @@ class ImageDataConfig(FilesConfig):
 
 @dataclass(frozen=True)
 class ImageData:
-    """The labelled images of a run, split; `why` says how the classes were told."""
+    """The labelled images of a run, split; `why` says how the classes were recognised."""
 
     config: ImageDataConfig
     labels: Labels
@@ -104,7 +104,7 @@ class ImageData:
 
 
 def _sized(images: Images, config: ImageDataConfig) -> Images:
-    """Images that are here already, in the form that is asked for."""
+    """Images that are here already, in the requested form."""
     size, channels = config.size or images.size, config.channels or images.channels
     pixels = fit(images.pixels, channels=channels, size=size, cut=config.cut)
     return Images(pixels, images.labels, images.names, images.name)
@@ -130,10 +130,10 @@ def _source(config: ImageDataConfig, progress: Progress) -> ImageSource:
 
 
 def read_data(config: ImageDataConfig, progress: Progress = lambda *_: None) -> ImageData:
-    """Read the images, split off what is judged by, and measure their pixels, unless their moments are given."""
+    """Read the images, split off the validation part, and measure their pixels, unless their moments are given."""
     source = _source(config, progress)
-    if len(source.train) < LEAST:
-        raise DataError(f"{len(source.train)} images in {source.train.name}", expected=f"at least {LEAST}")
+    if len(source.train) < MIN_IMAGES:
+        raise DataError(f"{len(source.train)} images in {source.train.name}", expected=f"at least {MIN_IMAGES}")
     kind = config.kind or (None if are_tables(config.train) else "single")  # names of folders are no measures
     labels = Labels.of(source.train.labels, kind, name=config.label or "label")
     data = ImageData(config, labels, source.train, source.train, source.test, source.why, source.notes)
@@ -187,7 +187,7 @@ def as_input(pixels: NDArray[np.uint8], mean: tuple[float, ...], deviation: tupl
 
 
 def check_same(recorded: ImageDataConfig, found: ImageDataConfig) -> None:
-    """A run goes on with the images it began with, or not at all."""
+    """Refuse to resume a run whose images have changed."""
     if recorded.fingerprint == found.fingerprint:
         return
     counts = f": {recorded.rows} to learn from then, {found.rows} now" if recorded.rows != found.rows else ""
@@ -204,8 +204,8 @@ def images_read_as(data: ImageDataConfig) -> Read:
         model.eval()
         found = []
         with torch.inference_mode():
-            for start in range(0, len(images), AT_ONCE):
-                some = images.pixels[start : start + AT_ONCE]
+            for start in range(0, len(images), EVALUATION_BATCH):
+                some = images.pixels[start : start + EVALUATION_BATCH]
                 seen = as_input(some, data.pixel_mean, data.pixel_deviation).to(device)
                 found.append(image_logits(model, seen).cpu().double().numpy())
         return np.concatenate(found)

@@ -12,8 +12,8 @@ from weft.tasks.classify.image_data import ImageDataConfig
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LARGEST = 8192  # rows that an image may get before the middle is cut out
-FORM = ("size", "channels", "crop", "resample", "pixel_mean", "pixel_deviation")  # the fields that say it
+MAX_ROWS = 8192  # rows that an image may get before the middle is cut out
+FORM_FIELDS = ("size", "channels", "crop", "resample", "pixel_mean", "pixel_deviation")  # the fields that say it
 
 
 def preprocessing_of(run: Run) -> Preprocessing | None:
@@ -52,9 +52,9 @@ def form_of(run: Run) -> ImageDataConfig:
             expected=f"{PREPROCESSOR} beside its weights",
             advice=f"or train it on images of yours:  weft train classify FOLDER --from {run.directory.path}",
         )
-    if told.image_size / (told.crop or 1) > LARGEST:
+    if told.image_size / (told.crop or 1) > MAX_ROWS:
         given = f"{run.directory.path}: images of {told.image_size} rows, of which {told.crop or 1:g} are left"
-        raise DataError(given, expected=f"at most {LARGEST}")
+        raise DataError(given, expected=f"at most {MAX_ROWS}")
     channels = cast(ImageConfig, run.model_config).channels
     try:
         return ImageDataConfig(

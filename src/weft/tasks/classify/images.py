@@ -25,7 +25,7 @@ from weft.tasks import planning
 from weft.tasks.classify import evaluator
 from weft.tasks.classify.answers import as_used
 from weft.tasks.classify.classifiers import ImageClassifier
-from weft.tasks.classify.examples import images_shown
+from weft.tasks.classify.examples import collect_image_answers
 from weft.tasks.classify.image_classifier import PixelClassifier
 from weft.tasks.classify.image_data import (
     ImageData,
@@ -35,7 +35,7 @@ from weft.tasks.classify.image_data import (
     images_read_as,
     read_data,
 )
-from weft.tasks.classify.image_form import FORM
+from weft.tasks.classify.image_form import FORM_FIELDS
 from weft.tasks.classify.words import ImageWords
 from weft.tasks.environment import memory_in_use
 from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
@@ -51,13 +51,13 @@ from weft.training import AdamWConfig, Ranks
 from weft.training.freezing import freeze
 from weft.training.step_cost import learning_of
 
-MINUTES = 5.0  # when the user says nothing
-BATCH = 64
-ROOM = 6  # readings for which there should be time at least
-STEPS = 2400  # that a small set of images is worth, if it is not looked at more than MOST times for it
-FEWEST, MOST = 30.0, 150.0  # readings of the images when there is time for them
-EVALUATIONS = 20  # in a run, the last few of which are averaged
-AVERAGED = 3
+DEFAULT_MINUTES = 5.0  # when the user says nothing
+DEFAULT_BATCH = 64
+MIN_PLANNED_EPOCHS = 6  # epochs for which there should be time at least
+TARGET_STEPS = 2400  # that a small set of images is worth, in at most MAX_EPOCHS epochs
+MIN_EPOCHS, MAX_EPOCHS = 30.0, 150.0  # when there is time for them
+EVALUATIONS_PER_RUN = 20  # in a run, the last few of which are averaged
+AVERAGED_EVALUATIONS = 3
 
 
 class ImageRunConfig(RunConfig):
@@ -112,7 +112,7 @@ class ClassifyImages(Task):
         return PixelClassifier(run).evaluate(*data)
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-        return {} if data() is None else {"kind": "images", **images_shown(run, data())}
+        return {} if data() is None else {"kind": "images", **collect_image_answers(run, data())}
 
 
 TASK = ClassifyImages()
@@ -140,7 +140,7 @@ def _form_of(request: Request, start: Start | None) -> ImageDataConfig:
     model: Any = None if start is None else start.model
     known = {"size": said.get("model.image_size")}
     if start is not None and start.images is not None:
-        known = {name: getattr(start.images, name) for name in FORM}
+        known = {name: getattr(start.images, name) for name in FORM_FIELDS}
     elif start is not None:
         known = {"size": getattr(model, "image_size", None), "channels": model.channels}
     config = config.override({name: value for name, value in known.items() if f"data.{name}" not in said})
@@ -177,7 +177,7 @@ class LabelledImages(Experiment):
     @property
     def epochs(self) -> float:
         """Readings of the images that are worth it."""
-        return min(MOST, max(FEWEST, STEPS * self.config.training.batch / len(self.images.train)))
+        return min(MAX_EPOCHS, max(MIN_EPOCHS, TARGET_STEPS * self.config.training.batch / len(self.images.train)))
 
     @cached_property
     def parts(self) -> dict[str, evaluator.EvaluationSplit]:
@@ -218,15 +218,15 @@ class LabelledImages(Experiment):
     def samples(self, numbers: np.ndarray) -> ImageBatch:
         kind = self.images.labels.kind
         if not self.augmentation.config.mixes or kind == "regression":
-            return ImageBatch(*self._looked_at(numbers))
+            return ImageBatch(*self._read_batch(numbers))
         together = np.union1d(numbers, partners(numbers))
-        seen, known = self._looked_at(together)
+        seen, known = self._read_batch(together)
         known = F.one_hot(known, self.model.head.classes).float() if kind == "single" else known.float()
         mine, other = (np.searchsorted(together, some) for some in (numbers, partners(numbers)))
         mixed = self.augmentation.mixed(seen[mine], known[mine], seen[other], known[other], np.asarray(numbers))
         return ImageBatch(*mixed)
 
-    def _looked_at(self, numbers: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    def _read_batch(self, numbers: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         data = self.config.data
         places = in_order(numbers, len(self.targets), self.config.training.seed)
         seen = as_input(self.images.train.pixels[places], data.pixel_mean, data.pixel_deviation)
@@ -251,7 +251,7 @@ class LabelledImages(Experiment):
 
     @property
     def evaluation_tokens(self) -> int:
-        """Images; what is judged is looked at once for the temperature and once to measure."""
+        """Images; validation images are read once for the temperature and once to measure."""
         return 2 * sum(len(part.values) for part in self.parts.values())
 
     def seconds_at_end(self) -> float:
@@ -310,16 +310,16 @@ class LabelledImages(Experiment):
 def _plan(origin: Origin, data: ImageData) -> LabelledImages:
     """The model, what the user set on top, then the number of steps."""
     request, start, ranks = origin.asked, origin.start, origin.ranks
-    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else DEFAULT_MINUTES
     assert data.config.size is not None and data.config.channels is not None
-    flops = 60 * (minutes or MINUTES) * planning.machine_speed()
+    flops = 60 * (minutes or DEFAULT_MINUTES) * planning.machine_speed()
     budget = _budget(data.config.size, data.config.channels, len(data.train), flops)
     model = request.apply("model", _with_head(_model(request, start, budget, data.config.channels), data))
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    rates = sizing_of(model.kind, ClassifiesImages).training if start is None else _bending(model)
-    planned = {"average": AVERAGED, **rates}
-    training = planning.first_training(request, BATCH, ranks, minutes, planned)
+    rates = sizing_of(model.kind, ClassifiesImages).training if start is None else _plan_fine_tuning(model)
+    planned = {"average": AVERAGED_EVALUATIONS, **rates}
+    training = planning.first_training(request, DEFAULT_BATCH, ranks, minutes, planned)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     objective = request.apply("objective", ImageObjectiveConfig())
     if objective.augment.mirror == "auto":
@@ -334,7 +334,7 @@ def _plan(origin: Origin, data: ImageData) -> LabelledImages:
     pieces = planning.Pieces(rows, labelled.seconds_per_step, labelled.seconds_at_end, labelled.epochs)
     training = planning.with_steps(training, request, pieces, ranks)
     if not training.evaluate_every:
-        training = training.override({"evaluate_every": max(1, training.steps // EVALUATIONS)})
+        training = training.override({"evaluate_every": max(1, training.steps // EVALUATIONS_PER_RUN)})
     strength = {}
     if automatic:
         epochs = training.steps * training.batch / rows
@@ -342,15 +342,15 @@ def _plan(origin: Origin, data: ImageData) -> LabelledImages:
     return replace(labelled, config=config.override({"training": training, **strength}))
 
 
-def _bending(model: ModelConfig) -> dict[str, Any]:
-    """Rates for a finished model, which is only bent."""
+def _plan_fine_tuning(model: ModelConfig) -> dict[str, Any]:
+    """Learning rates for a finished model, which is fine-tuned."""
     rate = 0.04 / getattr(model, "width", 768)
     return {"optimizer": AdamWConfig(learning_rate=rate), "warmup": 0.1, "decay": 0.9}
 
 
 def _budget(size: int, channels: int, images: int, flops: float) -> Budget:
     """Room for a model: operations for one image that is learned from once, and parameters that the images can fill."""
-    readings = max(ROOM, min(MOST, STEPS * BATCH / images))
+    readings = max(MIN_PLANNED_EPOCHS, min(MAX_EPOCHS, TARGET_STEPS * DEFAULT_BATCH / images))
 
     def holds(model: ModelConfig, _: Sizing) -> bool:
         config = model.override({"channels": channels, "head": ImageHead(classes=10)})

@@ -12,7 +12,7 @@ from weft.images.decode import cut_out, pillow
 from weft.models.preprocessing import Preprocessing
 from weft.tasks.classify.image_data import as_input
 
-LEVELS = 1.5  # of 256 by which a pixel may differ: programs round in their own ways where they resize
+MAX_LEVEL_DIFFERENCE = 1.5  # of 256 by which a pixel may differ: programs round in their own ways where they resize
 
 
 def compare_pixels(given: Preprocessing, processor: Any) -> float:
@@ -29,7 +29,7 @@ def compare_pixels(given: Preprocessing, processor: Any) -> float:
         raise DataError(f"opened by transformers, images become {theirs.shape}, not {ours.shape}")
     scale = np.array(given.std, dtype=np.float32)[:, None, None]
     apart = float(np.abs((theirs - ours) * scale).max())
-    if not apart <= LEVELS / 255:
+    if not apart <= MAX_LEVEL_DIFFERENCE / 255:
         raise DataError(
             f"opened by transformers, the folder prepares images that differ by {apart:.2g}",
             expected="the same pixels",

@@ -25,15 +25,15 @@ from weft.errors import ConfigError, DataError
 from weft.tasks.data_facts import label_facts, parts_of, quarters
 from weft.tasks.sources import DEMO, DataConfig
 
-LEAST = 4  # examples
+MIN_EXAMPLES = 4  # examples
 
 
 class TableConfig(DataConfig):
     """Which tables, which columns of them, and how they are split.
 
     `text`, `pair` and `label` are names of columns (None: found out); `kind` says what the labels are, which is
-    told from them otherwise. `length` is how many tokens of a text are read. The rest is found in the data:
-    what stands between several labels, and mean and deviation of numbers.
+    recognised from them otherwise. `length` is how many tokens of a text are read. Found in the data:
+    what separates several labels, and mean and deviation of numbers.
     """
 
     found: ClassVar[tuple[str, ...]] = (*DataConfig.found, "rows", "separator", "mean", "deviation")
@@ -82,12 +82,14 @@ def open_tables(paths: Sequence[str], part: Literal["train", "test"] = "train") 
 
 
 def read_tables(config: TableConfig) -> Tables:
-    """Read the tables, find their columns, split off what is judged by."""
+    """Read the tables, find their columns, split off the validation part."""
     tables = open_tables(config.train)
     columns = find_columns(tables[0], config.text, config.pair, config.label)
     everything = joined([read_examples(table, columns) for table in tables])
-    if len(everything) < LEAST:
-        raise DataError(f"{len(everything)} examples in {everything.name}", expected=f"at least {LEAST} to learn from")
+    if len(everything) < MIN_EXAMPLES:
+        raise DataError(
+            f"{len(everything)} examples in {everything.name}", expected=f"at least {MIN_EXAMPLES} to learn from"
+        )
     assert everything.labels is not None and columns.label is not None
     labels = Labels.of(everything.labels, config.kind, name=columns.label)
     values = labels.encode(everything.labels, everything.lines, everything.name)
@@ -162,7 +164,7 @@ def _fingerprint(examples: Examples) -> str:
 
 
 def check_same(recorded: TableConfig, found: TableConfig) -> None:
-    """A run goes on with the examples it began with, or not at all."""
+    """Refuse to resume a run whose examples have changed."""
     if recorded.fingerprint == found.fingerprint:
         return
     before, now = recorded.fingerprint.split(";"), found.fingerprint.split(";")

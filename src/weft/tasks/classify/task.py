@@ -25,7 +25,7 @@ from weft.tasks.classify import evaluator
 from weft.tasks.classify.answers import as_used
 from weft.tasks.classify.classifier import Classifier
 from weft.tasks.classify.classifiers import TextClassifier
-from weft.tasks.classify.examples import answers_shown
+from weft.tasks.classify.examples import collect_answers
 from weft.tasks.classify.tables import TableConfig, Tables, check_same, read_tables
 from weft.tasks.classify.words import ClassifyWords
 from weft.tasks.encoded import Spelling, encoded
@@ -59,7 +59,7 @@ class Classify(EncoderTask):
     finished: ClassVar[Mapping[str, Any]] = {"word_dropout": 0.0, "respelling": 0.0}
     words: ClassVar[Words] = ClassifyWords()
     turn = 4
-    judged_by_text = True
+    evaluated_by_text = True
     opens = TextClassifier
 
     def recognises(self, paths: Sequence[str], columns: Collection[str]) -> bool:
@@ -115,7 +115,7 @@ class Classify(EncoderTask):
         return Classifier(run).evaluate(*data)
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-        return {} if data() is None else {"kind": "answers", **answers_shown(run, data())}
+        return {} if data() is None else {"kind": "answers", **collect_answers(run, data())}
 
 
 TASK = Classify()
@@ -138,9 +138,9 @@ class Labelled(EncoderExperiment):
     def parts(self) -> dict[str, evaluator.EvaluationSplit]:
         """Train, validation and test, as tokens and values."""
         given = {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}
-        return {name: self._judged(part) for name, part in given.items() if part is not None}
+        return {name: self._encode_split(part) for name, part in given.items() if part is not None}
 
-    def _judged(self, examples: Examples) -> evaluator.EvaluationSplit:
+    def _encode_split(self, examples: Examples) -> evaluator.EvaluationSplit:
         assert examples.labels is not None
         return evaluator.EvaluationSplit(
             encoded(self.tokenizer, examples.inputs(), self.length),
@@ -199,7 +199,7 @@ class Labelled(EncoderExperiment):
 
     @property
     def evaluation_tokens(self) -> int:
-        """What is judged is read once for the temperature and once to measure."""
+        """The validation examples are read once for the temperature and once to measure."""
         return 2 * sum(int(part.inputs.lengths.sum()) for name, part in self.parts.items() if name != "train")
 
     def measure(self, model: nn.Module, part: str, ranks: Ranks) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from weft.tasks.words import Plan, Use, Words, class_table, columns_found, scores
+from weft.tasks.words import Plan, Use, Words, class_table, describe_columns, scores
 
 
 class ClassifyWords(Words):
@@ -27,14 +27,14 @@ class ClassifyWords(Words):
 
     def data(self, plan: Plan) -> str:
         return (
-            f"{columns_found(plan)}\n"
+            f"{describe_columns(plan)}\n"
             f"Learning {_labels(plan)} from {plan['examples']:,} examples ({plan['tokenizer']}, vocabulary "
-            f"{plan['vocab_size']:,}){_weighted(plan)}; {plan['validation_examples']:,} examples are held out"
+            f"{plan['vocab_size']:,}){_weighted(plan)}; {plan['validation_examples']:,} examples are for validation"
             f"{_tested(plan)}."
         )
 
     def result(self, best: float, metrics: dict[str, Any]) -> str:
-        return f"{scores(metrics)} on {'the test' if metrics['measured_on'] == 'test' else 'held-out'} examples"
+        return f"{scores(metrics)} on {'the test' if metrics['measured_on'] == 'test' else 'the validation'} examples"
 
     def measured(self, metrics: dict[str, Any]) -> Iterator[str]:
         yield f"{scores(metrics)} on {metrics['examples']:,} examples ({metrics['measured_on']})"
@@ -66,9 +66,9 @@ class ImageWords(ClassifyWords):
         colours = "grey" if plan["channels"] == 1 else "coloured"
         mirrored = ", mirrored or not" if plan["mirrored"] else ""
         return (
-            f"{columns_found(plan)}\n"
+            f"{describe_columns(plan)}\n"
             f"Learning {_labels(plan)} from {plan['examples']:,} {colours} images{mirrored}{_weighted(plan)}; "
-            f"{plan['validation_examples']:,} images are held out{_tested(plan)}."
+            f"{plan['validation_examples']:,} images are for validation{_tested(plan)}."
         )
 
     def reading(self, plan: Plan) -> str:

@@ -9,16 +9,19 @@ from weft.tasks.embed.word_vectors import NearestWords
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-WORDS = 10  # with their neighbours
-NEIGHBOURS = 6
-LETTERS = 4  # of a word that says something
+MAX_WORDS = 10  # with their neighbours
+NEIGHBOURS_PER_WORD = 6
+MIN_LETTERS = 4  # of a word that says something
 
 
-def neighbours_shown(run: Run) -> list[dict[str, Any]]:
+def collect_neighbours(run: Run) -> list[dict[str, Any]]:
     """Of frequent words that say something, the nearest ones."""
     vectors = NearestWords(run)
-    words = [word for word in vectors.words.words if len(word) >= LETTERS][:WORDS]
+    words = [word for word in vectors.words.words if len(word) >= MIN_LETTERS][:MAX_WORDS]
     return [
-        {"word": word, "neighbours": [(near.word, near.similarity) for near in vectors.similar(word, top=NEIGHBOURS)]}
+        {
+            "word": word,
+            "neighbours": [(near.word, near.similarity) for near in vectors.similar(word, top=NEIGHBOURS_PER_WORD)],
+        }
         for word in words
     ]

@@ -21,7 +21,7 @@ from weft.models.base import Model
 from weft.models.block_learning import LearnsBlocks
 from weft.models.word2vec.learning import has_loop
 from weft.tasks import planning
-from weft.tasks.embed.examples import neighbours_shown
+from weft.tasks.embed.examples import collect_neighbours
 from weft.tasks.embed.vectors_run import WordVectors
 from weft.tasks.embed.word_list import Blocks, WordList, measured_numbers
 from weft.tasks.embed.word_vectors import NearestWords
@@ -40,12 +40,15 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import ALONE, Outcome, Ranks, SGDConfig, TrainingConfig
 from weft.training.word_vectors import VectorTrainer
 
-BLOCK, BATCH = 4096, 64  # tokens in a block, blocks in a step: of long texts; short ones have smaller
-FEWEST, MOST = 5, 20  # readings when the user says nothing: a short text is read more often
-ENOUGH = 5_000_000  # words to read in all, before the fewest readings do
-LONGEST = 100  # readings at most, however many minutes there are
-SAVE = 30.0  # seconds between checkpoints
-HELD_OUT = 1 << 40  # where the draws for measuring begin
+MAX_BLOCK_TOKENS, DEFAULT_BATCH = (
+    4096,
+    64,
+)  # tokens in a block, blocks in a step: of long texts; short ones have smaller
+MIN_EPOCHS, MAX_EPOCHS = 5, 20  # readings when the user says nothing: a short text is read more often
+TARGET_WORDS = 5_000_000  # words to read in all, before the fewest readings do
+MAX_TIMED_EPOCHS = 100  # readings at most, however many minutes there are
+CHECKPOINT_SECONDS = 30.0  # seconds between checkpoints
+FIRST_VALIDATION_DRAW = 1 << 40  # where the draws for measuring begin
 
 
 class EmbedDataConfig(DataConfig):
@@ -112,12 +115,12 @@ class Embed(Task):
         return read_source(config)
 
     def evaluate(self, run: Run, *data: str, weights: Weights) -> dict[str, Any]:
-        """Files of word pairs or analogies; without files, the loss on what was held out."""
+        """Files of word pairs or analogies; without files, the loss on the validation text."""
         if data:
             return NearestWords(run).evaluate(*data)
         if run.is_imported:
             raise DataError(
-                f"{run.directory.path} was not trained here: nothing was held out",
+                f"{run.directory.path} was not trained here: it has no validation data",
                 expected="a file of word pairs or of analogies",
             )
         assert isinstance(run.config, EmbedConfig)
@@ -126,7 +129,7 @@ class Embed(Task):
         return {"loss": opened.measure(run.model, part)["validation_loss"], "measured_on": part}
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-        return {"kind": "neighbours", "examples": neighbours_shown(run)}
+        return {"kind": "neighbours", "examples": collect_neighbours(run)}
 
 
 TASK = Embed()
@@ -187,7 +190,7 @@ class Vectors(Experiment):
 
     @property
     def evaluation_tokens(self) -> int:
-        return self.texts.judged
+        return self.texts.evaluated_tokens
 
     @property
     def has_test(self) -> bool:
@@ -204,7 +207,7 @@ class Vectors(Experiment):
     def measure(self, model: nn.Module, part: str, ranks: Ranks = ALONE) -> dict[str, float]:
         """The mean loss of an example, with windows and negatives that are always the same ones."""
         assert ranks.world == 1
-        found = self.workers(model, part, HELD_OUT).learn(measured_numbers(self.parts[part]), 0.0)
+        found = self.workers(model, part, FIRST_VALIDATION_DRAW).learn(measured_numbers(self.parts[part]), 0.0)
         if not found.examples:
             raise DataError(
                 f"the {part} text has no two known words beside each other",
@@ -281,7 +284,7 @@ def _plan(origin: Origin, texts: TokenisedSplits, tokenizer_config: TokenizerCon
     request, start = origin.asked, origin.start
     tokens = len(texts.train)
     data = texts.source.config
-    data = data.override({"length": data.length or max(256, min(BLOCK, tokens // 200))})
+    data = data.override({"length": data.length or max(256, min(MAX_BLOCK_TOKENS, tokens // 200))})
     words = _words(texts, data)
     family, fields = preset(request.model or TASK.family)
     if start is not None:
@@ -291,7 +294,7 @@ def _plan(origin: Origin, texts: TokenisedSplits, tokenizer_config: TokenizerCon
     if model.vocab_size != len(words) or (isinstance(start, WordStart) and model.width != start.width):
         raise ConfigError("another model.vocab_size or width", expected=f"{len(words)} words, and the width it has")
     per_epoch = -(-tokens // data.length)
-    batch = max(1, min(BATCH, per_epoch // 25))
+    batch = max(1, min(DEFAULT_BATCH, per_epoch // 25))
     training = request.training_config(
         TrainingConfig(
             steps=request.steps or 1,
@@ -319,11 +322,11 @@ def _with_steps(vectors: Vectors, request: Request, per_epoch: int) -> TrainingC
     training = vectors.config.training
     each = vectors.seconds_per_step()
     read = int(vectors.words.counts.sum())
-    epochs = LONGEST if training.minutes else min(MOST, max(FEWEST, -(-ENOUGH // read)))
+    epochs = MAX_TIMED_EPOCHS if training.minutes else min(MAX_EPOCHS, max(MIN_EPOCHS, -(-TARGET_WORDS // read)))
     pieces = planning.Pieces(per_epoch, lambda: each, vectors.seconds_at_end, epochs)
     training = planning.with_steps(training, request, pieces, ALONE)
     once = max(1, round(per_epoch / training.batch))
-    saved = max(1, min(once, round(SAVE / each)))
+    saved = max(1, min(once, round(CHECKPOINT_SECONDS / each)))
     return training.override(
         {
             "evaluate_every": training.evaluate_every or once,

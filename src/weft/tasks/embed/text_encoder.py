@@ -18,8 +18,8 @@ from weft.tasks.given import check_texts
 from weft.tasks.run import Run
 from weft.tasks.use import what_it_does
 
-LONGEST = 512  # tokens read at once; what is longer is read in pieces, and all of them count
-BUNCH = 1024  # tokens in a row
+MAX_WINDOW_TOKENS = 512  # tokens read at once; what is longer is read in pieces, and all of them count
+TOKENS_PER_ROW = 1024  # tokens in a row
 Pool = Literal["mean", "first", "last"]
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -46,7 +46,7 @@ class Embedder:
             )
         self.run, self.pool, self.model = run, pool, cast(EncodesText, run.model)
         self.tokenizer = run.tokenizer
-        self.length = min(LONGEST, self.model.context or LONGEST)
+        self.length = min(MAX_WINDOW_TOKENS, self.model.context or MAX_WINDOW_TOKENS)
 
     @property
     def width(self) -> int:
@@ -60,7 +60,7 @@ class Embedder:
         found = np.zeros((len(texts), self.width), dtype=np.float64)
         counts = np.zeros(len(texts))
         with torch.inference_mode():
-            for places in length_buckets([len(piece) for _, piece in windows], BUNCH):
+            for places in length_buckets([len(piece) for _, piece in windows], TOKENS_PER_ROW):
                 sums, sizes = self._pooled([windows[place][1] for place in places])
                 vectors = sums.numpy()
                 for place, vector, size in zip(places, vectors, sizes, strict=True):

@@ -1,6 +1,6 @@
 """The words of a run of word vectors: which there are, how often each occurs, and which tokens of a text they are.
 
-A tokenizer keeps the space before a word, and all marks; here a word is a word, wherever it stands.
+A tokenizer keeps the space before a word, and all marks; here a word is a word, wherever it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WORDS_FILE = "words.tsv"
 WORD = re.compile(r"\w+")
-ENOUGH, MANY = 20_000, 100  # tokens to measure on, and readings for it at most
+TARGET_VALIDATION_TOKENS, MAX_VALIDATION_REPEATS = 20_000, 100  # tokens to measure on, and readings for it at most
 NO_WORD = -2  # a mark, space, or a piece of a word that is spelled
 
 
@@ -146,5 +146,5 @@ class Blocks:
 
 def measured_numbers(blocks: Blocks) -> Sequence[int]:
     """The blocks to measure on: a short text is read several times, with other draws each time."""
-    readings = max(1, min(MANY, ENOUGH // max(1, len(blocks.tokens))))
+    readings = max(1, min(MAX_VALIDATION_REPEATS, TARGET_VALIDATION_TOKENS // max(1, len(blocks.tokens))))
     return range(blocks.count * readings)

@@ -18,13 +18,13 @@ from weft.tasks.embed.word_list import WordList, words_of
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-AT_ONCE = 256  # questions that are answered at once
+QUESTIONS_PER_BATCH = 256  # questions that are answered at once
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A word and the cosine of the angle to what was asked for."""
+    """A word and its cosine similarity to the query."""
 
     word: str
     similarity: float
@@ -146,8 +146,8 @@ class NearestWords:
     def _right(self, asked: NDArray[np.int64]) -> int:
         """How many of the questions (N, 4) are answered with their last word."""
         right = 0
-        for start in range(0, len(asked), AT_ONCE):
-            part = asked[start : start + AT_ONCE]
+        for start in range(0, len(asked), QUESTIONS_PER_BATCH):
+            part = asked[start : start + QUESTIONS_PER_BATCH]
             first, second, third = (self.directions[part[:, n]] for n in range(3))
             scores = (second - first + third) @ self.directions.T
             np.put_along_axis(scores, part[:, :3], -np.inf, axis=1)

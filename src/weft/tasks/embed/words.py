@@ -22,7 +22,8 @@ class EmbedWords(Words):
         tested = f", {plan['test_tokens']:,} are for the test at the end" if "test_tokens" in plan else ""
         return (
             f"Learning from {plan['characters']:,} characters ({plan['tokens']:,} words, {plan['vocab_size']:,} "
-            f"different ones that are frequent enough); {plan['validation_tokens']:,} tokens are held out{tested}."
+            f"different ones that are frequent enough); {plan['validation_tokens']:,} tokens are for "
+            f"validation{tested}."
         )
 
     def model(self, plan: Plan) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Examples of what a model fills in: held-out sentences in which a word is missing."""
+"""Examples of what a model fills in: validation sentences in which a word is missing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from weft.tasks.fill.filler import Filler
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-SENTENCES = 6  # with a gap
+MAX_SENTENCES = 6  # with a gap
 
 
-def gaps_shown(run: Run, data: Any) -> list[dict[str, Any]]:
-    """Held-out sentences in which the longest word is missing: what may stand there, and what does."""
+def collect_gaps(run: Run, data: Any) -> list[dict[str, Any]]:
+    """Validation sentences without their longest word: the likeliest words there, and the right one."""
     if data is None:
         return []
     text = "".join(data.validation.pieces(stop=100_000))
     lines = [line.strip() for line in re.split(r"(?<=[.!?])\s+|\n+", text) if 6 <= len(line.split()) <= 24]
     lines = [line for line in lines if re.search(r"\w", line)]
-    chosen = lines[:: max(1, len(lines) // SENTENCES)][:SENTENCES]
+    chosen = lines[:: max(1, len(lines) // MAX_SENTENCES)][:MAX_SENTENCES]
     asked = []
     for line in chosen:
         words = re.findall(r"\w+", line)

@@ -1,4 +1,4 @@
-"""Using a model that fills in: what may stand in the gaps of a text, and how often it is right."""
+"""Filling the gaps of a text with a masked language model, and how often it is right."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Filler:
             raise refusal(run)
 
     def fill(self, texts: Sequence[str], *, top: int = 5, mask: str = MASK, strict: bool = True) -> list[Filled]:
-        """What may stand where `mask` does, in each text; one without a gap is an error, or comes back as it is."""
+        """What fits in place of `mask`, in each text; one without a gap is an error, or comes back as it is."""
         if top < 1:
             raise ConfigError(f"top = {top}", expected="at least 1")
         if not mask:
@@ -53,7 +53,7 @@ class MaskedTokenFiller:
         self.run, self.length = run, length
 
     def filled(self, texts: Sequence[str], top: int, mask: str) -> list[Filled]:
-        """What may stand where `mask` does, in each text."""
+        """What fits in place of `mask`, in each text."""
         return [self._fill(text, top, mask) for text in texts]
 
     def _fill(self, text: str, top: int, mask: str) -> Filled:
@@ -81,7 +81,7 @@ class MaskedTokenFiller:
         return Filled(text, gaps, with_words(text, mask, [candidates[0].text for candidates in gaps]))
 
     def _special_ids(self) -> list[int]:
-        """Tokens that stand for no text."""
+        """Tokens that are no text (special tokens)."""
         special = self.run.tokenizer.special
         given = (special.end, special.unknown, special.classify, special.separate, special.mask, special.pad)
         return [number for number in given if number is not None]

@@ -11,9 +11,9 @@ from weft.tasks.given import check_texts
 
 
 class MaskFiller(EmbedsTexts):
-    """A model that says what may stand in the gaps of a text."""
+    """A model that fills the gaps of a text."""
 
     def fill(self, texts: str | Sequence[str], *, top: int = 5, mask: str = MASK) -> Filled | list[Filled]:
-        """What may stand in the gaps of a text, or of each in a list: `.gaps` and the `.best` text of each."""
+        """The candidates for the gaps of a text, or of each in a list: `.gaps` and the `.best` text of each."""
         found = Filler(self).fill(check_texts(texts, "to fill in"), top=top, mask=mask)
         return found[0] if isinstance(texts, str) else found

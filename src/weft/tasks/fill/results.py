@@ -11,7 +11,7 @@ from weft.text.spelling import INSIDE
 
 @dataclass(frozen=True)
 class Candidate:
-    """What may stand in a gap, as it reads."""
+    """A candidate for a gap, as readable text."""
 
     text: str
     probability: float
@@ -19,7 +19,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Filled:
-    """A text with gaps, what may stand in each (the likeliest first), and the text with the best in all of them."""
+    """A text with gaps, the candidates for each (the likeliest first), and the text with the best in all of them."""
 
     text: str
     gaps: list[list[Candidate]]
@@ -32,7 +32,7 @@ class Filled:
 
 
 def with_words(text: str, mask: str, words: Sequence[str]) -> str:
-    """The text as it was written, with a word in each gap; a piece that goes on with a word stands close to it."""
+    """The given text with a word in each gap; a sub-word that continues a word follows it without a space."""
     first, *rest = text.split(mask)
     found = first
     for word, piece in zip(words, rest, strict=True):

@@ -1,4 +1,4 @@
-"""Using a T5 that fills in: each gap is a sentinel, and what stands in all of them is written as one text."""
+"""Filling in with a T5: each gap is a sentinel, and the contents of all gaps are written as one text."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from weft.tasks.fill.results import Candidate, Filled, with_words
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-BEAMS = 8  # texts in the making, and two for each candidate that is asked for
-LONGEST = 16  # tokens of a gap
+MIN_BEAMS = 8  # of the beam search; it has two for each requested candidate if that is more
+MAX_GAP_TOKENS = 16  # tokens of a gap
 
 
 class SpanFiller:
@@ -32,22 +32,22 @@ class SpanFiller:
         self.config: Any = run.model_config
 
     def filled(self, texts: Sequence[str], top: int, mask: str) -> list[Filled]:
-        """What may stand where `mask` does, in each text: the likeliest answers that beam search finds, gap by gap.
+        """What fits in place of `mask`, in each text: the likeliest answers that beam search finds, gap by gap.
 
         The probability of a candidate is the share of the answers that have it there, each counted by exp of its
         log-probability; what was not found counts as impossible, and so does an answer that leaves a gap blank, unless
-        all do. The best text has the likeliest answer as a whole in its gaps, because what stands in one depends on
+        all do. The best text has the likeliest answer as a whole in its gaps, because the content of one depends on
         the others.
         """
         sources = [self.source(text, mask).tolist() for text in texts]
         counts = [text.count(mask) for text in texts]
         found: list[list[Hypothesis]] = [[] for _ in texts]
-        beams = max(BEAMS, 2 * top)
+        beams = max(MIN_BEAMS, 2 * top)
         search = SearchConfig(beams=beams, best=beams, alpha=0.0, end=self.marks.end)  # by probability alone
         for places in batches([len(source) for source in sources], beams):
             decoding = self._decoding([sources[place] for place in places], [counts[place] for place in places])
             starts = torch.full((len(places),), self.config.start, device=decoding.device)
-            limits = [counts[place] * (LONGEST + 1) + 2 for place in places]
+            limits = [counts[place] * (MAX_GAP_TOKENS + 1) + 2 for place in places]
             for place, hypotheses in zip(places, beam_search(decoding, starts, search, limits), strict=True):
                 found[place] = hypotheses
         return [self._filled(text, mask, answers, top) for text, answers in zip(texts, found, strict=True)]
@@ -58,7 +58,7 @@ class SpanFiller:
         gaps, room = len(pieces) - 1, len(self.marks.sentinels) - 1
         if gaps > room:
             raise DataError(f"a text with {gaps} gaps", expected=f"at most {room}", advice="give a shorter text")
-        if tokenizer.kind not in ("characters", "bytes"):  # what stands in the gap has the space before it
+        if tokenizer.kind not in ("characters", "bytes"):  # the content of the gap has the space before it
             pieces[:-1] = [piece.removesuffix(" ") for piece in pieces[:-1]]
         first, *rest = (ids.astype(np.int64) for ids in tokenizer.encode_batch(pieces))
         parts = [part for gap, ids in zip(self.marks.sentinels[:gaps], rest, strict=True) for part in ([gap], ids)]

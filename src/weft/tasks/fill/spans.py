@@ -1,4 +1,4 @@
-"""Pretraining a model that reads and writes, T5's way: spans of a text are hidden, and it writes what stood there."""
+"""T5's pretraining of an encoder-decoder: spans of a text are hidden, and the decoder writes them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from weft.data.spans import SHORTEST, SpanMarks, SpanSamples
 from weft.errors import ConfigError
 from weft.objectives import spans_loss
 from weft.objectives.text_to_text import PairBatch
-from weft.tasks.fill.training import USUAL, FillTraining
+from weft.tasks.fill.training import LENGTH_SAMPLES, FillTraining
 from weft.text.special import SENTINEL
 
 PAD = "<pad>"  # fills up, and begins what is written
-GAPS = 100  # sentinels, as T5 has
-SPAN_TOKENS = (PAD, *(SENTINEL.format(n) for n in range(GAPS)))  # what it needs besides the text
+SENTINEL_COUNT = 100  # sentinels, as T5 has
+SPAN_TOKENS = (PAD, *(SENTINEL.format(n) for n in range(SENTINEL_COUNT)))  # what it needs besides the text
 
 
 @dataclass
 class SpanPretraining(FillTraining):
-    """Stretches of sentences with gaps, and what stood in them."""
+    """Windows of sentences with gaps, and the text that was removed from them."""
 
     def loss(self, model: nn.Module, batch: Any) -> tuple[Any, ...]:
         return spans_loss(cast("Any", model), batch)
@@ -51,7 +51,7 @@ class SpanPretraining(FillTraining):
     @cached_property
     def usual(self) -> float:
         """Tokens of source and target together."""
-        numbers = np.arange(min(USUAL, self.learned.per_epoch))
+        numbers = np.arange(min(LENGTH_SAMPLES, self.learned.per_epoch))
         return float(np.add(*self.learned.lengths(numbers)).mean())
 
     @property

@@ -22,26 +22,26 @@ from weft.tasks import planning
 from weft.tasks.embed.text_encoder import TextEncoder
 from weft.tasks.examples import inside
 from weft.tasks.experiment import NO_ORIGIN, Origin
-from weft.tasks.fill.examples import gaps_shown
+from weft.tasks.fill.examples import collect_gaps
 from weft.tasks.fill.filler import refusal
 from weft.tasks.fill.mask_filler import MaskFiller
 from weft.tasks.fill.spans import SPAN_TOKENS, SpanPretraining
 from weft.tasks.fill.texts import FillConfig, FillDataConfig, FillTexts, read_fill_source, read_texts
-from weft.tasks.fill.training import USUAL, FillTraining
+from weft.tasks.fill.training import LENGTH_SAMPLES, FillTraining
 from weft.tasks.fill.words import FillWords
 from weft.tasks.generate.overlap import overlap_warnings
-from weft.tasks.preparation import ENCODER_TOKENS, learned_from
+from weft.tasks.preparation import ENCODER_TOKENS, train_tokenizer
 from weft.tasks.request import Request
 from weft.tasks.run import Run
 from weft.tasks.sources import Source, are_tables, check_unchanged
-from weft.tasks.start import GENTLE, LENGTH
+from weft.tasks.start import DEFAULT_WINDOW_TOKENS, FINE_TUNING_RATES
 from weft.tasks.task import Task
 from weft.tasks.vocabulary import encoder_tokenizer_fields, pair_tokenizer_fields
 from weft.text import Tokenizer, TokenizerConfig
 from weft.training import ALONE, TrainingConfig
 from weft.training.freezing import freeze
 
-MINUTES = 5.0  # when the user says nothing
+DEFAULT_MINUTES = 5.0  # when the user says nothing
 SPANS_TOKENIZER = "unigram"  # as in the paper
 
 
@@ -94,7 +94,7 @@ class Fill(Task):
             fields = _tokenizer_fields(family, request.tokenizer, source.train.characters)
             tokenizer_config = request.apply("tokenizer", TokenizerConfig.from_config(fields))
             special = SPAN_TOKENS if learns(family, FillsSpans) else ENCODER_TOKENS
-            tokenizer = learned_from(tokenizer_config, source, report, special)
+            tokenizer = train_tokenizer(tokenizer_config, source, report, special)
         else:
             tokenizer = start.tokenizer
         texts = read_texts(source, config, tokenizer, report)
@@ -126,7 +126,7 @@ class Fill(Task):
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
         if not {FillsMasks, FillsSpans} & run.model_config.provides:
             return {}
-        found = gaps_shown(run, data())
+        found = collect_gaps(run, data())
         return {"kind": "gaps", "examples": found, "inside": inside(found, "best")}
 
 
@@ -187,7 +187,7 @@ class Pretraining(FillTraining):
 
     @cached_property
     def usual(self) -> float:
-        return float(self.learned.batch(np.arange(min(USUAL, self.learned.per_epoch))).lengths.mean())
+        return float(self.learned.batch(np.arange(min(LENGTH_SAMPLES, self.learned.per_epoch))).lengths.mean())
 
 
 def _model(request: Request, texts: FillTexts, sizes: Mapping[str, Any]) -> ModelConfig:
@@ -205,24 +205,24 @@ def _plan(
 ) -> FillTraining:
     """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
     request, start, ranks = origin.asked, origin.start, origin.ranks
-    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else DEFAULT_MINUTES
     speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
     family = preset(request.model or TASK.family)[0] if start is None else str(start.model.kind)
     sizing = sizing_of(family, TASK.capability(family))
-    size = sizing.choose(Budget(speed * 60 * (minutes or MINUTES)))
+    size = sizing.choose(Budget(speed * 60 * (minutes or DEFAULT_MINUTES)))
     data = cast("FillDataConfig", texts.source.config)
     if start is None:
         model = _model(request, texts, size.model)
     else:
         model = start.model
-        data = data.override({"length": data.length or LENGTH})
+        data = data.override({"length": data.length or DEFAULT_WINDOW_TOKENS})
     if learns(family, FillsMasks):
         classes = len(texts.pairs["train"].classes) if texts.pairs else 2
         model = model.override({"head": objective.head(classes)})
     model = request.apply("model", model)
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
-    planned = GENTLE if start is not None else sizing.training
+    planned = FINE_TUNING_RATES if start is not None else sizing.training
     training = planning.first_training(request, 1, ranks, minutes, planned)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = FillConfig(
@@ -240,7 +240,9 @@ def _plan(
     pieces = planning.Pieces(made.per_epoch, made.seconds_per_step, made.seconds_at_end)
     training = planning.with_steps(training, request, pieces, ranks)
     made = replace(made, config=config.override({"training": training}))
-    assert made.judged  # refuses text about which nothing can be asked, before training and not in its first evaluation
+    assert (
+        made.evaluation_samples
+    )  # refuses text from which no sample can be made before training, not in its first evaluation
     return made
 
 
@@ -248,7 +250,7 @@ def _plan(
 
 
 def evaluate_fill(run: Run, *data: str) -> dict[str, Any]:
-    """Loss, and how often each task is right: on what the run held out, its test if it has one, or other text.
+    """Loss, and how often each task is right: on the run's test text if it has one, its validation text, or other text.
 
     A run that only learned about pairs is measured too. Other text has no labelled pairs: entailment is left out.
     """

@@ -17,7 +17,7 @@ from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, Source, are_tables, read_source
 from weft.text import Corpus, Tokenizer
 
-HELD_OUT_PAIRS = 0.1
+VALIDATION_SHARE_OF_PAIRS = 0.1
 
 
 class FillDataConfig(DataConfig):
@@ -41,7 +41,7 @@ class FillConfig(RunConfig):
 
 @dataclass(frozen=True)
 class FillTexts:
-    """Texts as sentences of tokens, and labelled pairs if there are any: to learn from and to judge by."""
+    """Texts as sentences of tokens, and labelled pairs if there are any: for training and for evaluation."""
 
     source: Source
     tokenizer: Tokenizer
@@ -99,7 +99,7 @@ def read_texts(source: Source, config: FillDataConfig, tokenizer: Tokenizer, rep
 
 
 def _pairs(path: str, tokenizer: Tokenizer, names: tuple[str, ...]) -> dict[str, LabelledPairs]:
-    """Labelled pairs from a table, a tenth of them held out, and another tenth if there is a test."""
+    """Labelled pairs from a table: a tenth for validation, and another tenth for the test if there is one."""
     table = read_table(path)
     examples = read_examples(table, find_columns(table))
     assert examples.labels is not None
@@ -111,8 +111,10 @@ def _pairs(path: str, tokenizer: Tokenizer, names: tuple[str, ...]) -> dict[str,
     learn = np.arange(len(both))
     places = {}
     for seed, name in enumerate(names[1:]):
-        rest, judge = stratified_split(values[learn], HELD_OUT_PAIRS, seed=seed, groups=[keys[n] for n in learn])
-        places[name], learn = learn[judge], learn[rest]
+        remaining, chosen = stratified_split(
+            values[learn], VALIDATION_SHARE_OF_PAIRS, seed=seed, groups=[keys[n] for n in learn]
+        )
+        places[name], learn = learn[chosen], learn[remaining]
     return {
         name: LabelledPairs.of([both[place] for place in part], values[part], labels.classes, tokenizer)
         for name, part in {"train": learn, **places}.items()

@@ -1,4 +1,4 @@
-"""What learning to fill in has in common, whatever is hidden: samples by number, how they are judged."""
+"""Training to fill in, for masked tokens and for spans: samples by number, and their evaluation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from weft.text import Tokenizer
 from weft.training import Ranks
 from weft.training.sums import LossSums
 
-USUAL = 256  # samples from which the usual length is told
-JUDGED_SEED = 1  # hides the same tokens of the held-out text in every run
+LENGTH_SAMPLES = 256  # samples from which the usual length is estimated
+EVALUATION_SEED = 1  # hides the same tokens of the validation text in every run
 
 
 @dataclass
@@ -66,15 +66,15 @@ class FillTraining(Experiment):
         return self.made_from("train", self.config.training.seed)
 
     @cached_property
-    def judged(self) -> dict[str, Any]:
-        """Samples of what is held out and tested on: the same questions in every evaluation."""
-        return {part: self._judged(part) for part in self.texts.parts if part != "train"}
+    def evaluation_samples(self) -> dict[str, Any]:
+        """Samples of the validation and test text: the same hidden tokens in every evaluation."""
+        return {part: self._make_evaluation_samples(part) for part in self.texts.parts if part != "train"}
 
-    def _judged(self, part: str) -> Any:
+    def _make_evaluation_samples(self, part: str) -> Any:
         try:
-            return self.made_from(part, JUDGED_SEED)
+            return self.made_from(part, EVALUATION_SEED)
         except DataError as error:
-            where = "the text that is held out" if part == "validation" else "the text to test on"
+            where = "the validation text" if part == "validation" else "the test text"
             raise DataError(f"{where}: {error}") from None
 
     @property
@@ -94,7 +94,7 @@ class FillTraining(Experiment):
 
     def measure(self, model: nn.Module, part: str, ranks: Ranks) -> dict[str, float]:
         """Loss, and how often each task is right."""
-        samples = self.judged[part]
+        samples = self.evaluation_samples[part]
         rows = max(1, 4096 // self.length)
         sums = LossSums(self.config.objective.tasks)  # a process without rows names them too
         device = torch.device(self.config.training.device)
@@ -110,7 +110,7 @@ class FillTraining(Experiment):
         return {"validation_loss": sums.total / max(1, sums.count), **told}
 
     def validation_inputs(self) -> ValidationInputs:
-        samples = self.judged["validation"]
+        samples = self.evaluation_samples["validation"]
         return ValidationInputs(self.loss, [self.batch(samples, np.array([n])) for n in some_of(samples.per_epoch)])
 
     def warnings(self, plan: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from weft.tasks.words import Plan, Use, Words, text_data, validation_sentence
 
-FURTHER = "weft train classify FILE.csv --from {path}"
+FINE_TUNING_COMMAND = "weft train classify FILE.csv --from {path}"
 
 
 class FillWords(Words):
@@ -22,11 +22,15 @@ class FillWords(Words):
                 'weft fill {path} "The [MASK] of the day"',
                 "A model that fills gaps in text",
                 "fill-mask",
-                FURTHER,
+                FINE_TUNING_COMMAND,
             ),
         ),
         "EncodesText": Use(
-            "read", 'weft embed {path} "a text of yours"', "A model that reads text", more=FURTHER, trained=False
+            "read",
+            'weft embed {path} "a text of yours"',
+            "A model that reads text",
+            more=FINE_TUNING_COMMAND,
+            trained=False,
         ),
     }
     unit, read, speed = "nats", "questions answered", "answers"

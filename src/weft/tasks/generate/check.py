@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from weft.data.sides import are_two_sides
 from weft.tasks.data_check import CheckRequest, DataCheck, Progress
 from weft.tasks.findings import Facts, Findings
-from weft.tasks.generate.overlap import LONG, LineSample, leak_warning, lines_of, repetition_warning
+from weft.tasks.generate.overlap import MIN_LINE_CHARACTERS, LineSample, leak_warning, lines_of, repetition_warning
 from weft.tasks.sources import DEMO, DataConfig, are_tables, read_source
 from weft.tasks.vocabulary import tokenizer_fields
 from weft.text import Corpus, TokenizerConfig
 
-SAMPLE = 1_000_000  # characters that words and sub-words are counted on
-LITTLE = 10_000  # characters
+MAX_SAMPLE_CHARACTERS = 1_000_000  # characters that words and sub-words are counted on
+RECOMMENDED_CHARACTERS = 10_000  # characters
 
 
 @dataclass
@@ -29,7 +29,7 @@ class TextStatistics:
     lines: int = 0
     documents: int = 0  # ends of documents in it, if there are several
     replaced: int = 0  # U+FFFD: what a careless conversion leaves behind
-    open_end: bool = False  # its last line goes on elsewhere
+    open_end: bool = False  # its last line continues in another piece
 
     def to_dict(self) -> dict[str, int]:
         return {"characters": self.characters, "bytes": self.bytes, "lines": self.lines}
@@ -48,7 +48,7 @@ def check_text(asked: CheckRequest) -> Findings:
     short, long = LineSample(), LineSample()
     train, validation = TextStatistics(), TextStatistics()
     for line in lines_of(_counted(source.train, train, told, sample)):
-        (long if len(line) >= LONG else short).add(line)
+        (long if len(line) >= MIN_LINE_CHARACTERS else short).add(line)
     leaked, compared = long.share_seen(lines_of(_counted(source.validation, validation, told)))
     tokens = {"characters": train.characters + train.documents, "bytes": train.bytes + train.documents}
     tokens |= sample.tokens(train)
@@ -96,12 +96,12 @@ def _counted(
 
 
 class _Sample:
-    """Pieces from everywhere in the text, up to `SAMPLE` characters together; all of it if it is short."""
+    """Pieces from everywhere in the text, together at most `MAX_SAMPLE_CHARACTERS`; all of it if it is short."""
 
     def __init__(self, characters: int, piece: int = 1 << 20) -> None:
-        self.is_whole = characters <= SAMPLE
+        self.is_whole = characters <= MAX_SAMPLE_CHARACTERS
         pieces = characters // piece + 1
-        self.share = 1.0 if self.is_whole else SAMPLE / pieces / piece
+        self.share = 1.0 if self.is_whole else MAX_SAMPLE_CHARACTERS / pieces / piece
         self.pieces: list[str] = []
 
     def add(self, piece: str) -> None:
@@ -150,14 +150,15 @@ def _sentences(facts: Facts, validation: Facts) -> Iterator[str]:
     )
     yield (
         f"Repeated: {facts['repeated_lines']:.1%} of the lines to learn from repeat an earlier one; "
-        f"{facts['repeated_long_lines']:.1%} of those of {LONG} characters or more{about}."
+        f"{facts['repeated_long_lines']:.1%} of those of {MIN_LINE_CHARACTERS} characters or more{about}."
     )
     if leaked is None:
-        yield f"Leakage: no held-out line has {LONG} characters, so there is nothing to compare."
+        yield f"Leakage: no validation line has {MIN_LINE_CHARACTERS} characters, so there is nothing to compare."
     else:
+        compared = _count(facts["compared_lines"], "validation line")
         yield (
-            f"Leakage: of {_count(facts['compared_lines'], 'held-out line')} of {LONG} characters or more, "
-            f"{leaked:.1%} also stand in the part to learn from{about}."
+            f"Leakage: of {compared} of {MIN_LINE_CHARACTERS} characters or more, "
+            f"{leaked:.1%} also occur in the training part{about}."
         )
     exact = facts["exact_tokens"]
     counts = (
@@ -178,10 +179,10 @@ def _rounded(estimate: int) -> int:
 
 def _warnings(facts: Facts, replaced: int) -> Iterator[str]:
     """What will probably spoil the result, and what to do."""
-    if facts["characters"] < LITTLE:
+    if facts["characters"] < RECOMMENDED_CHARACTERS:
         yield (
             f"only {facts['characters']:,} characters: too little to learn a language from; "
-            f"{LITTLE:,} are a start, a million is better"
+            f"{RECOMMENDED_CHARACTERS:,} are a start, a million is better"
         )
     yield from leak_warning(facts["leakage"])
     yield from repetition_warning(facts["repeated_long_lines"])

@@ -1,7 +1,7 @@
 """Counting instead of learning: a text in, a run directory with a count model out.
 
 The same flow as for a model that is trained in steps, but there is one step: everything is counted at once. A run that
-was stopped before its end has nothing to go on from; it is counted anew, and ends with the same bytes.
+was stopped before its end cannot be resumed; it is counted anew, and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from weft.models import LearnsByCounting, ModelConfig, preset
 from weft.tasks.environment import memory_in_use, usual_threads
 from weft.tasks.experiment import Origin
 from weft.tasks.generate.overlap import overlap_warnings
-from weft.tasks.generate.task import Generate, GenerateConfig, TextExperiment, texts_again
+from weft.tasks.generate.task import Generate, GenerateConfig, TextExperiment, reopen_texts
 from weft.tasks.generate.words import CountWords
-from weft.tasks.preparation import learned_from, tokenised
+from weft.tasks.preparation import tokenised, train_tokenizer
 from weft.tasks.recording import Report
 from weft.tasks.request import Request
 from weft.tasks.run import Run
@@ -36,7 +36,7 @@ from weft.training.resume import check_identity
 from weft.training.stopping import StopRequest
 from weft.training.trainer import Progress
 
-BYTES_COUNTING, BYTES_KEPT = 60, 24  # for each token of the text while it is counted; for each n-gram
+BYTES_PER_COUNTED_TOKEN, BYTES_PER_NGRAM = 60, 24  # for each token of the text while it is counted; for each n-gram
 
 
 class GenerateCounts(Generate):
@@ -74,7 +74,7 @@ class GenerateCounts(Generate):
             report({"event": "warning", "text": text})
         fields = tokenizer_fields(request.tokenizer, source.train.characters)
         tokenizer_config = request.apply("tokenizer", TokenizerConfig.from_config(fields))
-        tokenizer = learned_from(tokenizer_config, source, report)
+        tokenizer = train_tokenizer(tokenizer_config, source, report)
         texts = tokenised(source, tokenizer, report)
         family, sizes = preset(request.model or self.family)
         needed = {"vocab_size": tokenizer.vocab_size, "end": tokenizer.end}
@@ -86,7 +86,7 @@ class GenerateCounts(Generate):
         return Counting(config, texts, origin)
 
     def reopen(self, config: GenerateConfig, origin: Origin) -> Counting:
-        return Counting(config, texts_again(config, origin), origin)
+        return Counting(config, reopen_texts(config, origin), origin)
 
 
 TASK = GenerateCounts()
@@ -146,7 +146,7 @@ class Counting(TextExperiment):
             "order": model.order,
             "smoothing": model.smoothing.kind,
             "parameters": None,  # as many as are found
-            "memory": memory_in_use() + count * (BYTES_COUNTING + BYTES_KEPT * model.order),  # at most
+            "memory": memory_in_use() + count * (BYTES_PER_COUNTED_TOKEN + BYTES_PER_NGRAM * model.order),  # at most
             "flops": None,
             "steps": 1,
         }
@@ -182,13 +182,13 @@ class Counting(TextExperiment):
         order, texts = self.model.order, self.texts
         report({"event": "phase", "name": f"counting n-grams of 1 to {order} tokens" if order > 1 else "counting"})
 
-        def told(done: int) -> None:
+        def report_progress(done: int) -> None:
             if stop.requested:
                 raise _StoppedError
             report({"event": "progress", "phase": "counting", "done": done, "total": order, "unit": "n-grams"})
 
         model = self.model.build()
-        found = model.count(texts.train.ids, texts.validation.ids, told)
+        found = model.count(texts.train.ids, texts.validation.ids, report_progress)
         return model, {"step": 1, "tokens": len(texts.train), **found}
 
     def _warn(self, model: Any, values: dict[str, Any], report: Report) -> None:
@@ -197,7 +197,7 @@ class Counting(TextExperiment):
             return
         found = model.tables.probabilities(np.asarray(self.texts.validation.ids))[1:]
         never = (
-            f"{int((found == 0).sum()):,} of {len(found):,} held-out tokens never came after what stands before them"
+            f"{int((found == 0).sum()):,} of {len(found):,} validation tokens never came after the tokens before them"
         )
         way = "try --set model.smoothing.kind=kneser-ney"
         report({"event": "warning", "text": f"{never}: {self.model.smoothing.kind} calls them impossible; {way}"})

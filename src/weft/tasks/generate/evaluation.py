@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ReadsThrough(Protocol):
-    """A model that judges a text as a whole, because it remembers all of it or looks each token up."""
+    """A model that evaluates a text as a whole, because it has a recurrent state or looks each token up."""
 
     def text_nats(self, ids: NDArray[np.integer[Any]]) -> float:
         """The summed negative log-probability of every token but the first, each after all that come before it."""
@@ -45,11 +45,11 @@ def evaluate_text(
 
 
 def evaluate_run(run: Run, *data: str, weights: Weights) -> dict[str, Any]:
-    """Nats per token and bits per byte of what a run held out, its test if it has one, or of other text."""
+    """Nats per token and bits per byte on a run's test text, else its validation text, or on other text."""
     source = read_source(DataConfig(train=data)) if data else run.source()
     corpus, measured_on = source.validation, "validation"
     if data:
-        corpus, measured_on = type(corpus)(source.train.documents), "data"  # all of it, nothing held out
+        corpus, measured_on = type(corpus)(source.train.documents), "data"  # all of it, without a validation part
     elif source.test is not None:
         corpus, measured_on = source.test, "test"
     tokens = tokenise(corpus, run.tokenizer, None)

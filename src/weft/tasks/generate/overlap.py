@@ -1,4 +1,4 @@
-"""Lines that stand in a text more than once, or in two texts at once: what makes a measured loss look too good.
+"""Lines that occur in a text more than once, or in two texts at once: what makes a measured loss look too good.
 
 Lines are remembered as hashes; when there are too many of them, only those whose hash falls into an ever smaller
 part of all hashes are kept. A line is then remembered with all its copies or not at all, so that the shares stay
@@ -12,17 +12,20 @@ from collections.abc import Iterable, Iterator
 
 from weft.tasks.sources import Source
 
-LONG = 40  # characters; shorter lines (names, braces, dates) stand in many texts by chance
-KEPT_LINES = 1 << 20  # different lines remembered of each kind, about 100 MB
-LONGEST = 1 << 20  # characters; a longer line is compared in parts
-MUCH_REPEATED, MUCH_LEAKED = 0.2, 0.05
-QUICK_TRAIN, QUICK_HELD_OUT = 20_000_000, 5_000_000  # characters that a look before training reads at most
+MIN_LINE_CHARACTERS = 40  # characters; shorter lines (names, braces, dates) occur in many texts by chance
+MAX_LINES_IN_MEMORY = 1 << 20  # different lines remembered of each kind, about 100 MB
+MAX_LINE_CHARACTERS = 1 << 20  # characters; a longer line is compared in parts
+MAX_REPEATED_SHARE, MAX_LEAKED_SHARE = 0.2, 0.05
+MAX_QUICK_TRAIN_CHARACTERS, MAX_QUICK_VALIDATION_CHARACTERS = (
+    20_000_000,
+    5_000_000,
+)  # characters that a look before training reads at most
 
 
 class LineSample:
     """How often lines repeat, from hashes: exact up to `limit` different lines, estimated beyond."""
 
-    def __init__(self, limit: int = KEPT_LINES) -> None:
+    def __init__(self, limit: int = MAX_LINES_IN_MEMORY) -> None:
         self.limit = limit
         self.one_in = 1  # of this many different lines, one is remembered
         self.total = 0
@@ -47,7 +50,7 @@ class LineSample:
         """Of the long lines, the share that was added, and how many were looked for; None if there were none."""
         found = compared = 0
         for line in lines:
-            seen = self.seen(line) if len(line) >= LONG else None
+            seen = self.seen(line) if len(line) >= MIN_LINE_CHARACTERS else None
             found += seen is True
             compared += seen is not None
         return found / compared if compared else None, compared
@@ -70,7 +73,7 @@ def lines_of(pieces: Iterable[tuple[str, bool]]) -> Iterator[str]:
     rest = ""  # of the line that is not over yet
     for piece, ended in pieces:
         *full, rest = (rest + piece).split("\n")
-        if ended or len(rest) > LONGEST:
+        if ended or len(rest) > MAX_LINE_CHARACTERS:
             full, rest = [*full, rest], ""
         yield from (line for line in map(str.strip, full) if line)
     if rest.strip():
@@ -78,31 +81,31 @@ def lines_of(pieces: Iterable[tuple[str, bool]]) -> Iterator[str]:
 
 
 def overlap_warnings(source: Source) -> list[str]:
-    """What a quick look before training finds: copies within the text, and of it in what is to judge it."""
+    """Warnings of a quick look before training: repeated lines, and lines that validation or test share with it."""
     known = LineSample()
-    for line in lines_of(source.train.marked_pieces(stop=QUICK_TRAIN)):
-        if len(line) >= LONG:
+    for line in lines_of(source.train.marked_pieces(stop=MAX_QUICK_TRAIN_CHARACTERS)):
+        if len(line) >= MIN_LINE_CHARACTERS:
             known.add(line)
     told = []
-    for name, part in (("held-out", source.validation), ("test", source.test)):
+    for name, part in (("validation", source.validation), ("test", source.test)):
         if part is not None:
-            leaked, _ = known.share_seen(lines_of(part.marked_pieces(stop=QUICK_HELD_OUT)))
+            leaked, _ = known.share_seen(lines_of(part.marked_pieces(stop=MAX_QUICK_VALIDATION_CHARACTERS)))
             told += leak_warning(leaked, name)
     return told + repetition_warning(known.repeated)
 
 
-def leak_warning(leaked: float | None, name: str = "held-out") -> list[str]:
+def leak_warning(leaked: float | None, name: str = "validation") -> list[str]:
     """A sentence if too many lines of the text `name` were seen, else none."""
-    if leaked is None or leaked <= MUCH_LEAKED:
+    if leaked is None or leaked <= MAX_LEAKED_SHARE:
         return []
     return [
-        f"{leaked:.0%} of the long {name} lines also stand in the training part: the {name} loss will look better "
+        f"{leaked:.0%} of the long {name} lines also occur in the training part: the {name} loss will look better "
         f"than it is; remove the copies, or give other text with --{'test' if name == 'test' else 'validation'}"
     ]
 
 
 def repetition_warning(repeated: float) -> list[str]:
     """A sentence if too many long lines repeat an earlier one, else none."""
-    if repeated <= MUCH_REPEATED:
+    if repeated <= MAX_REPEATED_SHARE:
         return []
     return [f"{repeated:.0%} of the long lines repeat an earlier one: a model will learn them by heart"]

@@ -17,13 +17,13 @@ from weft.tasks import planning
 from weft.tasks.experiment import Origin
 from weft.tasks.generate.task import Generate, GenerateConfig, Sizes, TextExperiment
 from weft.tasks.preparation import TokenisedSplits
-from weft.tasks.start import LENGTH
+from weft.tasks.start import DEFAULT_WINDOW_TOKENS
 
-STRETCHES = 4  # that a stream has at least, so that there is something to carry
+MIN_WINDOWS_PER_STREAM = 4  # that a stream has at least, so that there is something to carry
 
 
 class GenerateRecurrent(Generate):
-    """Predict the next token, with a state that goes on from step to step."""
+    """Predict the next token, with a state that is carried from step to step (truncated BPTT)."""
 
     capabilities = (CarriesState,)
     turn = None
@@ -33,8 +33,8 @@ class GenerateRecurrent(Generate):
 
     def sizes(self, sizing: Sizing, flops: float, texts: TokenisedSplits) -> Sizes:
         size, tokens = sizing.choose(Budget(flops)), len(texts.train)
-        length = max(1, min(size.length, tokens // STRETCHES))
-        streams = max(1, min(size.batch, tokens // (STRETCHES * length)))
+        length = max(1, min(size.length, tokens // MIN_WINDOWS_PER_STREAM))
+        streams = max(1, min(size.batch, tokens // (MIN_WINDOWS_PER_STREAM * length)))
         return Sizes(size.model, length, streams * length, sizing.training)
 
 
@@ -64,7 +64,7 @@ class RecurrentTextExperiment(TextExperiment):
     @property
     def length(self) -> int:
         """Tokens in a stretch."""
-        return self.config.data.length or LENGTH
+        return self.config.data.length or DEFAULT_WINDOW_TOKENS
 
     @property
     def per_epoch(self) -> int:

@@ -14,12 +14,12 @@ from weft.text import Corpus
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-MEASURED = 8192  # tokens of held-out text on which the loss of rounded weights is measured before writing
-SHORTEST = 24  # characters that make a passage; shorter ones are common to many texts
+ROUNDING_LOSS_TOKENS = 8192  # tokens of validation text on which the loss of rounded weights is measured before writing
+MIN_PASSAGE_CHARACTERS = 24  # characters that make a passage; shorter ones are common to many texts
 
 
-def rounding_loss(run: Run, weights: Weights, tokens: int = MEASURED) -> dict[str, Any] | None:
-    """Loss on the beginning of the held-out text with float32 weights and with these; None without such text."""
+def rounding_loss(run: Run, weights: Weights, tokens: int = ROUNDING_LOSS_TOKENS) -> dict[str, Any] | None:
+    """Loss on the beginning of the validation text with float32 weights and with these; None without such text."""
     try:
         validation = run.validation_tokens()
     except WeftError:  # imported, or its text is gone
@@ -34,11 +34,11 @@ def rounding_loss(run: Run, weights: Weights, tokens: int = MEASURED) -> dict[st
     return {"weights": weights, "tokens": len(sample), "before": before, "after": after, "worse": after / before - 1}
 
 
-def copied_share(text: str, corpus: Corpus, shortest: int = SHORTEST) -> float:
-    """The share of a text's characters that stand in passages taken word for word from the corpus.
+def copied_share(text: str, corpus: Corpus, shortest: int = MIN_PASSAGE_CHARACTERS) -> float:
+    """The share of a text's characters that are in passages taken word for word from the corpus.
 
     A passage counts from twice `shortest` characters on: the corpus is looked at in steps of `shortest`, so that
-    a gigabyte takes seconds, and each such step that stands in the text is followed in both directions.
+    a gigabyte takes seconds, and each such step that occurs in the text is followed in both directions.
     """
     places: dict[str, list[int]] = {}
     for at in range(len(text) - shortest + 1):

@@ -21,15 +21,15 @@ from weft.objectives import causal_loss
 from weft.tasks import planning
 from weft.tasks.experiment import NO_ORIGIN, Experiment, Origin
 from weft.tasks.generate.evaluation import evaluate_run, evaluate_text
-from weft.tasks.generate.examples import continued, texts_shown
+from weft.tasks.generate.examples import collect_texts, continued
 from weft.tasks.generate.overlap import overlap_warnings
 from weft.tasks.generate.text_generator import TextGenerator
 from weft.tasks.generate.words import GenerateWords
-from weft.tasks.preparation import TokenisedSplits, learned_from, tokenised
+from weft.tasks.preparation import TokenisedSplits, tokenised, train_tokenizer
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DataConfig, Source, are_tables, check_unchanged, read_source
-from weft.tasks.start import GENTLE, LENGTH, WordStart
+from weft.tasks.start import DEFAULT_WINDOW_TOKENS, FINE_TUNING_RATES, WordStart
 from weft.tasks.task import Task
 from weft.tasks.validation_inputs import ValidationInputs, windows_of
 from weft.tasks.vocabulary import tokenizer_fields
@@ -38,7 +38,7 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks
 from weft.training.freezing import freeze
 
-MINUTES = 5.0  # when the user says nothing
+DEFAULT_MINUTES = 5.0  # when the user says nothing
 
 
 class GenerateConfig(RunConfig):
@@ -58,17 +58,17 @@ class Generate(Task):
     opens = TextGenerator
     turn: ClassVar[int | None] = 2
     is_default = True
-    judged_by_text = True
+    evaluated_by_text = True
     rounds = True
 
     def recognises(self, paths: Sequence[str], columns: Collection[str]) -> bool:
-        """Anything that is no table; and .txt, whatever stands in it."""
+        """Anything that is no table; and .txt, whatever is in it."""
         return not are_tables(paths) or all(Path(path).suffix.lower() == ".txt" for path in paths)
 
     def check_family(self, name: str, family: str) -> None:
         if family not in self.families:
             raise UnsupportedError(
-                f"{name} does not go on with a text",
+                f"{name} does not continue a text",
                 expected=f"one of {', '.join(self.families)}",
                 advice=f"--model {self.family}",
             )
@@ -98,7 +98,7 @@ class Generate(Task):
         if start is None:
             fields = tokenizer_fields(request.tokenizer, source.train.characters)
             tokenizer_config = request.apply("tokenizer", TokenizerConfig.from_config(fields))
-            tokenizer = learned_from(tokenizer_config, source, report)
+            tokenizer = train_tokenizer(tokenizer_config, source, report)
         else:
             tokenizer = start.tokenizer
         texts = tokenised(source, tokenizer, report)
@@ -106,7 +106,7 @@ class Generate(Task):
         return _plan(self, origin, texts, tokenizer_config)
 
     def reopen(self, config: GenerateConfig, origin: Origin) -> TextExperiment:
-        return self.reading(config, texts_again(config, origin), origin)
+        return self.reading(config, reopen_texts(config, origin), origin)
 
     def read_data(self, config: DataConfig) -> Source:
         return read_source(config)
@@ -115,7 +115,7 @@ class Generate(Task):
         return evaluate_run(run, *data, weights=weights)
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-        return texts_shown(run, data)
+        return collect_texts(run, data)
 
     def sample(self, run: Run) -> dict[str, str]:
         return continued(run)
@@ -145,7 +145,7 @@ class Sizes:
 TASK = Generate()
 
 
-def texts_again(config: GenerateConfig, origin: Origin) -> TokenisedSplits:
+def reopen_texts(config: GenerateConfig, origin: Origin) -> TokenisedSplits:
     """Those of a run that was begun, which may not have changed."""
     assert origin.run is not None
     source = read_source(config.data)
@@ -172,7 +172,7 @@ class TextExperiment(Experiment):
     @property
     def length(self) -> int:
         """Tokens in a window."""
-        longest = self.config.model.context or LENGTH
+        longest = self.config.model.context or DEFAULT_WINDOW_TOKENS
         return min(longest, self.config.data.length or longest, len(self.texts.train) - 1)
 
     @cached_property
@@ -188,7 +188,7 @@ class TextExperiment(Experiment):
 
     @property
     def evaluation_tokens(self) -> int:
-        return self.texts.judged
+        return self.texts.evaluated_tokens
 
     @property
     def has_test(self) -> bool:
@@ -229,12 +229,12 @@ def _plan(
 ) -> TextExperiment:
     """Sizes by the ladder or by where it starts, what the user set on top, then the number of steps by measuring."""
     request, start, ranks = origin.asked, origin.start, origin.ranks
-    minutes = request.minutes if request.steps or request.epochs or request.minutes else MINUTES
+    minutes = request.minutes if request.steps or request.epochs or request.minutes else DEFAULT_MINUTES
     speed = ranks.agree(planning.machine_speed(), torch.device(request.device))
     data = texts.source.config
     fresh = start is None or isinstance(start, WordStart)  # but for its table of tokens
     family = preset(request.model or task.family)[0] if fresh or start is None else str(start.model.kind)
-    sizes = task.sizes(sizing_of(family, task.capability(family)), speed * 60 * (minutes or MINUTES), texts)
+    sizes = task.sizes(sizing_of(family, task.capability(family)), speed * 60 * (minutes or DEFAULT_MINUTES), texts)
     if fresh:
         family, fields = preset(request.model or task.family)
         model = ModelConfig.from_config({"kind": family, **fields, "vocab_size": texts.tokenizer.vocab_size})
@@ -244,14 +244,14 @@ def _plan(
         assert start is not None
         model = request.apply("model", start.model)
         if model.context is not None:
-            data = data.override({"length": data.length or LENGTH})
+            data = data.override({"length": data.length or DEFAULT_WINDOW_TOKENS})
     if start is not None:
         start.build(model)  # refuses settings that its weights do not fit
     if model.context is None and data.length is None:
         data = data.override({"length": sizes.length})
     longest = model.context or sizes.length
     batch = max(1, sizes.step_tokens // min(longest, data.length or longest))
-    training = planning.first_training(request, batch, ranks, minutes, sizes.learning if fresh else GENTLE)
+    training = planning.first_training(request, batch, ranks, minutes, sizes.learning if fresh else FINE_TUNING_RATES)
     training = planning.sharded_if_needed(training, model, ranks)
     freeze(model.skeleton(), training.freeze)  # refuses more layers than there are
     config = GenerateConfig(model=model, tokenizer=tokenizer_config, data=data, training=training, start=request.start)
@@ -262,6 +262,6 @@ def _plan(
 
 
 def sample(model: nn.Module, tokenizer: Tokenizer, prompt: str) -> dict[str, Any]:
-    """What the model writes as it stands."""
+    """What the model writes now."""
     text = generate(model, tokenizer, [prompt], GenerationConfig(max_tokens=60))[0].text
     return {"event": "sample", "prompt": prompt, "text": text}

@@ -1,4 +1,4 @@
-"""A run that goes on with a text, opened: what it writes, at once or in pieces."""
+"""A trained language model, opened: what it writes, at once or in pieces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.tasks.run import Run
 
 
 class TextGenerator(EmbedsTexts):
-    """A model that goes on with a text."""
+    """A model that continues a text."""
 
     def generate(
         self, prompt: str | Sequence[str] = "", *, weights: Weights = "float32", **settings: Any
@@ -30,15 +30,15 @@ class TextGenerator(EmbedsTexts):
     def samples(
         self, prompt: str | Sequence[str] = "", *, weights: Weights = "float32", **settings: Any
     ) -> list[Sample]:
-        """The same with everything known about each text: its tokens, why it ended, probabilities if asked for."""
-        return samples_of(self, check_texts(prompt, "to go on from"), weights=weights, **settings)
+        """The same with everything known about each text: its tokens, why it ended, probabilities if requested."""
+        return samples_of(self, check_texts(prompt, "to continue"), weights=weights, **settings)
 
     def stream(self, prompt: str = "", *, weights: Weights = "float32", **settings: Any) -> Iterator[str]:
         """One text, in pieces as they come."""
         config = GenerationConfig(**settings)
         if config.samples != 1:
             raise ConfigError(f"samples = {config.samples} in a stream", expected="one", advice="use .samples(…)")
-        prompts = check_texts(prompt, "to go on from")
+        prompts = check_texts(prompt, "to continue")
         return (piece.text for piece in stream(packed_model(self, weights), self.tokenizer, prompts, config))
 
 

@@ -1,7 +1,7 @@
 """Words as subwords: each word is tokenised by itself, and its first subword answers for it (Devlin et al. 2019).
 
 A sentence is read as `[CLS] subwords [SEP]`. One that is longer than the model can read is cut between words into
-windows that overlap; each word is answered in one window, the one where it stands farther from the cut. Which windows
+windows that overlap; each word is answered in one window, the one where it is farther from the cut. Which windows
 there are depends on the sentence alone, and not on those beside it.
 """
 
@@ -21,7 +21,7 @@ from weft.models import PackedTexts
 from weft.objectives.token_classification import TaggedRow
 from weft.text import Tokenizer
 
-OVERLAP = 0.25  # of a window that the next one reads again
+WINDOW_OVERLAP = 0.25  # of a window that the next one reads again
 IGNORED = -100  # the label of tokens and words that are not learned, as torch's cross-entropy has it
 Ids = NDArray[np.int64]
 
@@ -113,7 +113,7 @@ def encode_labels(tags: Sequence[Sequence[str]], labels: Sequence[str]) -> list[
 
 
 def encode_words(
-    tokenizer: Tokenizer, sentences: Sequence[Sequence[str]], max_length: int, *, overlap: float = OVERLAP
+    tokenizer: Tokenizer, sentences: Sequence[Sequence[str]], max_length: int, *, overlap: float = WINDOW_OVERLAP
 ) -> EncodedWords:
     """Sentences, given as words, in windows of at most `max_length` tokens."""
     classify, separate = tokenizer.special.classify, tokenizer.special.separate

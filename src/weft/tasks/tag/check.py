@@ -19,16 +19,16 @@ from weft.data.column_check import (
     rare_labels,
 )
 from weft.tasks.data_check import CheckRequest, DataCheck
-from weft.tasks.findings import LISTED, Facts, Findings, Row, count_rows, leakage_rows, length_rows, named_parts
+from weft.tasks.findings import MAX_LISTED, Facts, Findings, Row, count_rows, leakage_rows, length_rows, named_parts
 from weft.tasks.tag.files import TagConfig, open_parts
 from weft.tasks.tag.schemes import SCHEMES
 from weft.tasks.tag.sentences import TaggedSentences, are_tagged
 
-RARE = 5  # entities of a type: fewer cannot be learned or measured
-FEW_SENTENCES = 100
-MANY_ILL_FORMED = 0.01  # of the entities, or words: worth a warning
-MANY_UNKNOWN = 0.3  # of the words: names that the training part does not have are usual, so many are not
-LONG = 200  # words of a sentence: perhaps the blank lines between sentences are missing
+MIN_ENTITIES_PER_TYPE = 5  # entities of a type: fewer cannot be learned or measured
+RECOMMENDED_SENTENCES = 100
+MAX_ILL_FORMED_SHARE = 0.01  # of the entities, or words: worth a warning
+MAX_UNKNOWN_SHARE = 0.3  # of the words: names that the training part does not have are usual, so many are not
+MAX_SENTENCE_WORDS = 200  # words of a sentence: perhaps the blank lines between sentences are missing
 
 
 def unknown_word_share(sentences: TaggedSentences, train: TaggedSentences) -> float:
@@ -99,7 +99,7 @@ def _counts(parts: list[Facts]) -> Iterator[Row]:
         "words of a sentence", [part["words"] for part in parts], {"half": "median", "longest": "longest"}
     )
     yield from count_rows(parts, {"entities": "entities"}, if_any=True)
-    for kind in list(parts[0]["kinds"])[:LISTED]:
+    for kind in list(parts[0]["kinds"])[:MAX_LISTED]:
         yield f"  {kind}", [f"{part['kinds'].get(kind, 0):,}" for part in parts]
     doubtful = {
         "ill_formed": "ill-formed tags",
@@ -126,15 +126,16 @@ def _problems(parts: Mapping[str, TaggedSentences]) -> Iterator[str]:
 
 def _warnings(name: str, part: Facts, leakage: Mapping[str, Overlap]) -> Iterator[str]:
     file, count = part["name"], part["sentences"]
-    if name == "train" and count < FEW_SENTENCES:
+    if name == "train" and count < RECOMMENDED_SENTENCES:
         yield f"{file} has {count} sentence{'s' if count > 1 else ''}: little to learn from"
-    if part["ill_formed"] > MANY_ILL_FORMED * max(part["entities"], 1):
+    if part["ill_formed"] > MAX_ILL_FORMED_SHARE * max(part["entities"], 1):
         yield f"{part['ill_formed']} tags of {file} are ill-formed: they do not follow {part['scheme']}"
-    rare = rare_labels(part["kinds"], RARE)
+    rare = rare_labels(part["kinds"], MIN_ENTITIES_PER_TYPE)
     if rare:
-        yield f"{file} has fewer than {RARE} examples of {first_few(f'{kind} ({n})' for kind, n in rare.items())}"
+        kinds = first_few(f"{kind} ({n})" for kind, n in rare.items())
+        yield f"{file} has fewer than {MIN_ENTITIES_PER_TYPE} examples of {kinds}"
     longest = part["words"]["longest"]
-    if longest > LONG:
+    if longest > MAX_SENTENCE_WORDS:
         yield (
             f"the sentence at line {part['longest_line']} of {file} has {longest} words: "
             "is a blank line missing after each sentence?"
@@ -142,7 +143,7 @@ def _warnings(name: str, part: Facts, leakage: Mapping[str, Overlap]) -> Iterato
     yield from contradiction_warning(part["contradictions"], file, "sentence", "different tags")
     for other, overlap in leakage.items():
         yield from overlap.warning(name, count, other)
-    if part["unknown_words"] is not None and part["unknown_words"] > MANY_UNKNOWN:
+    if part["unknown_words"] is not None and part["unknown_words"] > MAX_UNKNOWN_SHARE:
         yield f"{part['unknown_words']:.0%} of the words of {name} do not occur in train"
     if part["new_tags"]:
         shown = first_few(sorted(part["new_tags"]))

@@ -13,7 +13,7 @@ from weft.tasks.tag.check import check_tagged
 from weft.tasks.tag.files import TagConfig, open_parts
 from weft.tasks.tag.sentences import TaggedSentences, split_sentences
 
-LEAST = 4  # sentences
+MIN_SENTENCES = 4  # sentences
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,14 @@ class TagData:
 
 
 def read_tag_data(config: TagConfig) -> TagData:
-    """Read the sentences and split off what is judged by; what cannot be learned is refused."""
+    """Read the sentences and split off the validation part; what cannot be learned is refused."""
     parts = open_parts(config)
     everything, test = parts["train"], parts.get("test")
-    if len(everything) < LEAST:
+    if len(everything) < MIN_SENTENCES:
         given = f"{len(everything)} sentences in {everything.name}"
-        raise DataError(given, expected=f"at least {LEAST} to learn from", advice="a blank line ends a sentence")
+        raise DataError(
+            given, expected=f"at least {MIN_SENTENCES} to learn from", advice="a blank line ends a sentence"
+        )
     found = check_tagged(parts)
     if found.problems:
         raise DataError(found.problems[0], expected="tags of one kind, and at least two of them")
@@ -75,7 +77,7 @@ def _fingerprint(sentences: TaggedSentences) -> str:
 
 
 def check_same(recorded: TagConfig, found: TagConfig) -> None:
-    """A run goes on with the sentences it began with, or not at all."""
+    """Refuse to resume a run whose sentences have changed."""
     if recorded.fingerprint == found.fingerprint:
         return
     before, now = recorded.fingerprint.split(";"), found.fingerprint.split(";")

@@ -21,8 +21,8 @@ from weft.tasks.tag.split_words import split_words
 
 Part = Literal["train", "validation", "test"]
 SIZES = {"train": 2400, "validation": 300, "test": 300}  # sentences
-NAMES = 240  # family names and towns of a part
-SHARED = 0.5  # of them are names of the training part, in the other parts
+NAMES_PER_PART = 240  # family names and towns of a part
+SHARED_NAMES = 0.5  # of them are names of the training part, in the other parts
 SEED = 1
 
 _of = str.split  # lists of words
@@ -112,11 +112,11 @@ def _names(part: Part) -> list[str]:
     number = list(SIZES).index(part)
     made: dict[str, None] = {}
     draws = _Draws(0)
-    while len(made) < len(SIZES) * NAMES:
+    while len(made) < len(SIZES) * NAMES_PER_PART:
         middle = draws.of(_CODAS) + (draws.of(_VOWELS) if draws.below(3) == 0 else "")
         made[(draws.of(_ONSETS) + draws.of(_VOWELS) + middle + draws.of(_ENDS)).capitalize()] = None
-    pools = [list(made)[place * NAMES : (place + 1) * NAMES] for place in range(len(SIZES))]
-    shared = int(SHARED * NAMES) if number else 0
+    pools = [list(made)[place * NAMES_PER_PART : (place + 1) * NAMES_PER_PART] for place in range(len(SIZES))]
+    shared = int(SHARED_NAMES * NAMES_PER_PART) if number else 0
     return pools[0][:shared] + pools[number][shared:]
 
 

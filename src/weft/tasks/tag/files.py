@@ -32,7 +32,7 @@ def open_tagged(paths: Sequence[str], config: TagConfig, part: Part = "train") -
 
 
 def open_parts(config: TagConfig) -> dict[str, TaggedSentences]:
-    """What is learned from, and what is given to judge by; the embedded sentences have all three parts."""
+    """The training files, and the validation and test files; the embedded sentences have all three parts."""
     is_demo = list(config.train) == [DEMO]
     found = {"train": open_tagged(config.train, config)}
     for part, paths in (("validation", config.validation), ("test", config.test)):

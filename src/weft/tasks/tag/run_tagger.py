@@ -15,12 +15,12 @@ from weft.tasks.tag.files import TagConfig, open_tagged
 from weft.tasks.tag.metrics import tag_scores
 from weft.tasks.tag.sentences import TaggedSentences
 from weft.tasks.tag.tagger import WordTagger
-from weft.tasks.tag.words import SIMPLEST
+from weft.tasks.tag.words import BASELINE
 
 if TYPE_CHECKING:
     from weft.tasks.run import Run
 
-LONGEST = 512  # tokens that a model from elsewhere reads at a time
+LONGEST = 512  # tokens that an imported model reads at a time
 
 
 def tagger_of(run: Run) -> WordTagger:
@@ -35,7 +35,7 @@ def tagger_of(run: Run) -> WordTagger:
 
 
 def evaluate(run: Run, *files: str) -> dict[str, Any]:
-    """All metrics: on the run's own test or held-out sentences, or on other files."""
+    """All metrics: on the run's own test or validation sentences, or on other files."""
     tagger, simplest = tagger_of(run), {}
     if files:
         sentences, measured_on = open_tagged(files, _recorded(run), "test"), "data"
@@ -50,7 +50,7 @@ def evaluate(run: Run, *files: str) -> dict[str, Any]:
         measured_on, sentences = evaluation_part(data)
         metric = "accuracy" if data.plain else "f1"
         told = MostFrequentTag(data.train.words, data.train.tags).predict(sentences.words)
-        simplest = {SIMPLEST + metric: tag_scores(sentences.tags, told, plain=data.plain)[metric]}
+        simplest = {BASELINE + metric: tag_scores(sentences.tags, told, plain=data.plain)[metric]}
     _check_kind(run, tagger, sentences)
     words = encode_words(tagger.tokenizer, sentences.words, tagger.max_length)
     found = measured(run.model, words, sentences.tags, tagger.labels, plain=tagger.plain, whole=True)

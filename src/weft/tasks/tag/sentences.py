@@ -44,11 +44,11 @@ LABEL_NAMES = (
     *("tag", "label", "ner_tag", "pos_tag", "entity", "entities", "iob", "bio"),
 )
 CONLL_U = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-DOCUMENT = "-DOCSTART-"
+DOCUMENT_START = "-DOCSTART-"
 SUFFIXES = {".conll", ".conll03", ".conllu", ".iob", ".iob1", ".iob2", ".bio", ".bioes", ".bilou"}
-JSON = {".json", ".jsonl", ".ndjson"}
-FEW_TAGS = 20  # different tags that any file may have; beyond, the column may be no tags at all
-TAG_SHARE = 0.1  # of the words: so many different tags are free text
+JSON_SUFFIXES = {".json", ".jsonl", ".ndjson"}
+MAX_TAGS = 20  # different tags that any file may have; beyond, the column may be no tags at all
+MAX_TAG_SHARE = 0.1  # of the words: so many different tags are free text
 _GAP = re.compile(r"[ \t]+")  # other white space of Unicode may be part of a word
 _NUMBER = re.compile(r"\d+")
 _RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a word that is written as one and read as several, or none at all
@@ -134,13 +134,13 @@ def read_tagged(path: str | Path, *, text: str | None = None, label: str | None 
     path = Path(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder", expected="a CoNLL file, or JSON lines")
-    find_documents([path])  # missing, empty, binary: told in the same words as for texts
+    find_documents([path])  # missing, empty, binary: reported in the same words as for texts
     encoding = foreign_encoding(path)
     first = next((line for line in read_lines(path, encoding) if line.strip()), "")
     if not first:
         raise DataError(f"{path} holds nothing but blank lines", expected="a word and its tag on each line")
     names = {suffix.lower() for suffix in path.suffixes}
-    if names & JSON or first.lstrip().startswith('{"'):
+    if names & JSON_SUFFIXES or first.lstrip().startswith('{"'):
         found = _read_json(path, text, label)
     else:
         found = _read_columns(path, encoding, text, label)
@@ -156,11 +156,11 @@ def are_tagged(paths: Sequence[str], columns: Collection[str] = ()) -> bool:
 
 def _is_tagged(path: Path) -> bool:
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix not in JSON:
+    if suffix not in JSON_SUFFIXES:
         return suffix in SUFFIXES
     try:
         table = head_of(path, rows=5)
-    except DataError:  # which is told when it is read
+    except DataError:  # which is reported when it is read
         return False
     named = [next((name for name in names if name in table.columns), None) for names in (TEXT_NAMES, LABEL_NAMES)]
     places = [table.place(name) for name in named if name is not None]
@@ -191,7 +191,7 @@ def join_sentences(parts: Sequence[TaggedSentences]) -> TaggedSentences:
 
 
 def split_sentences(sentences: TaggedSentences, share: float, seed: int) -> tuple[TaggedSentences, TaggedSentences]:
-    """A part to learn from and a part (about `share` of the sentences of every type) to judge by.
+    """A training part and a validation part (about `share` of the sentences of every type).
 
     Sentences that differ in nothing but case and spaces stay together, so that none of the second part was learned.
     """
@@ -233,7 +233,7 @@ class _Found:
 
 def _read_columns(path: Path, encoding: str, text: str | None, label: str | None) -> _Found:
     lines = [line.rstrip() for line in read_lines(path, encoding)]
-    rows = [line for line in lines if line and not line.startswith(("#", DOCUMENT))]
+    rows = [line for line in lines if line and not line.startswith(("#", DOCUMENT_START))]
     tabbed = sum("\t" in line for line in rows)
     separator = "\t" if tabbed == len(rows) else None
 
@@ -293,7 +293,7 @@ def _blocks(lines: Sequence[str], header: str | None) -> Iterator[list[tuple[int
     for number, line in enumerate(lines, 1):
         if header is not None and line == header:
             header = None
-        elif line and not line.startswith(DOCUMENT):
+        elif line and not line.startswith(DOCUMENT_START):
             block.append((number, line))
         elif block:
             yield block
@@ -335,7 +335,7 @@ def _add_sentence(
 def _is_numbered(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first column counts the words of each sentence."""
     counted = sum(_NUMBER.fullmatch(cells[0]) is not None or _RANGE.fullmatch(cells[0]) is not None for cells in rows)
-    starts = any(cells[0] in ("0", "1") for cells in rows[:2])  # a range may stand before the first
+    starts = any(cells[0] in ("0", "1") for cells in rows[:2])  # a range may come before the first
     return starts and counted == len(rows) and (len(rows) > 1 or len(rows[0]) == len(CONLL_U))
 
 
@@ -448,7 +448,7 @@ def _refuse_free_text(found: _Found, name: str) -> None:
     counts = Counter(tag for tags in found.tags for tag in tags)
     words = counts.total()
     where = f"{found.columns[1]!r} of {name}"
-    if len(counts) > max(FEW_TAGS, TAG_SHARE * words):
+    if len(counts) > max(MAX_TAGS, MAX_TAG_SHARE * words):
         given = f"{where} has {len(counts)} different tags for {words} words"
         raise DataError(given, expected="tags that occur again and again", advice="name another column with --label")
     if all(_NUMBER.fullmatch(tag) for tag in counts):

@@ -1,6 +1,6 @@
 """Plain text as the words that a tagger reads, with the place of each in the text.
 
-A word is a run of letters, digits and accents; inside it may stand a hyphen or an apostrophe between letters
+A word is a run of letters, digits and accents; inside it may be a hyphen or an apostrophe between letters
 (`well-known`, `O'Brien`) and a point, comma or colon between digits (`3.14`, `10:30`). The English `'s` is a word of
 its own, as in the usual data sets. Any other character that is no white space is a word by itself, and so is each
 character of a script without spaces. Letters with a point after each are one word (`U.S.`).
@@ -82,6 +82,6 @@ def _after_marks(text: str, place: int) -> int:
 
 
 def _is_clitic(text: str, place: int) -> bool:
-    """Whether the English 's stands there, after a word."""
+    """Whether the English 's is there, after a word."""
     here = text[place : place + 2] in ("'s", "’s", "'S", "’S") and not _continues(text[place + 2 : place + 3] or " ")
     return here and place > 0 and _continues(text[place - 1])

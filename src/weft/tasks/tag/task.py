@@ -24,13 +24,13 @@ from weft.tasks.tag.alignment import EncodedWords, Ids, encode_labels, encode_wo
 from weft.tasks.tag.baseline import MostFrequentTag
 from weft.tasks.tag.data import TagData, check_same, read_tag_data
 from weft.tasks.tag.evaluation import measured
-from weft.tasks.tag.examples import tags_shown
+from weft.tasks.tag.examples import collect_tags
 from weft.tasks.tag.files import TagConfig
 from weft.tasks.tag.metrics import tag_scores
 from weft.tasks.tag.run_tagger import evaluate
 from weft.tasks.tag.sentences import TaggedSentences, are_tagged
 from weft.tasks.tag.tagger_run import Tagger
-from weft.tasks.tag.words import SIMPLEST, TagWords
+from weft.tasks.tag.words import BASELINE, TagWords
 from weft.tasks.validation_inputs import ValidationInputs, some_of
 from weft.tasks.words import Words
 from weft.text import Tokenizer
@@ -55,7 +55,7 @@ class Tag(EncoderTask):
     objective = TokenClassifyConfig
     words: ClassVar[Words] = TagWords()
     turn = 1
-    judged_by_text = True
+    evaluated_by_text = True
     rows = (("tokens", "tags"),)
     takes_texts = False
     opens = Tagger
@@ -98,7 +98,7 @@ class Tag(EncoderTask):
         return evaluate(run, *data)
 
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
-        return {} if data() is None else {"kind": "answers", **tags_shown(run, data())}
+        return {} if data() is None else {"kind": "answers", **collect_tags(run, data())}
 
 
 TASK = Tag()
@@ -164,11 +164,11 @@ class Tagging(EncoderExperiment):
             whole=part == "test",
             device=torch.device(self.config.training.device),
         )
-        return found | {SIMPLEST + self.selection_metric: self.simplest[part]}
+        return found | {BASELINE + self.selection_metric: self.simplest[part]}
 
     @cached_property
     def simplest(self) -> dict[str, float]:
-        """What the simplest answer reaches on each part that is judged by."""
+        """What the simplest answer reaches on each evaluated part."""
         return simplest_scores(self.data, self.selection_metric)
 
     def warnings(self, plan: dict[str, Any]) -> list[str]:
@@ -184,13 +184,13 @@ class Tagging(EncoderExperiment):
             "sentences": len(data.train),
             "words": data.train.word_count,
             **{f"{name}_sentences": len(part) for name, part in self.parts.items() if name != "train"},
-            **{f"{name}_{SIMPLEST}{self.selection_metric}": value for name, value in self.simplest.items()},
+            **{f"{name}_{BASELINE}{self.selection_metric}": value for name, value in self.simplest.items()},
             **self.text_facts(),
         }
 
 
 def simplest_scores(data: TagData, metric: str) -> dict[str, float]:
-    """Each word with its most frequent tag, on each part that is judged by."""
+    """Each word with its most frequent tag, on each evaluated part."""
     tagger = MostFrequentTag(data.train.words, data.train.tags)
     parts = {"validation": data.validation, "test": data.test}
     return {

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from weft.tasks.words import Plan, Use, Words, class_table, scores
 
-SIMPLEST = "simplest_"  # before the name of a measure: what each word's most frequent tag reaches of it
+BASELINE = "simplest_"  # before the name of a measure: what each word's most frequent tag reaches of it
 
 
 class TagWords(Words):
@@ -42,14 +42,14 @@ class TagWords(Words):
             f"{plan['columns'][0].upper()}{plan['columns'][1:]}.\n"
             f"Learning {kinds} ({shown}) from {plan['sentences']:,} sentences with {plan['words']:,} words "
             f"({plan['tokenizer']}, vocabulary {plan['vocab_size']:,}); {plan['validation_sentences']:,} sentences are "
-            f"held out{tested}."
+            f"for validation{tested}."
         )
 
     def batch(self, plan: Plan) -> str:
         return f"{plan['batch']} sentences"
 
     def result(self, best: float, metrics: dict[str, Any]) -> str:
-        where = "the test" if metrics["measured_on"] == "test" else "held-out"
+        where = "the test" if metrics["measured_on"] == "test" else "the validation"
         return f"{scores(metrics)} on {where} sentences{simplest(metrics)}"
 
     def measured(self, metrics: dict[str, Any]) -> Iterator[str]:
@@ -65,9 +65,9 @@ class TagWords(Words):
 
 def simplest(metrics: Mapping[str, Any]) -> str:
     """The simplest answer beside that of the model, and whether it is as good."""
-    name = next((name for name in ("f1", "accuracy") if SIMPLEST + name in metrics), None)
+    name = next((name for name in ("f1", "accuracy") if BASELINE + name in metrics), None)
     if name is None:
         return ""
-    told = f"each word's most frequent tag reaches {metrics[SIMPLEST + name]:.4f}"
-    no_better = metrics[name] <= metrics[SIMPLEST + name]
+    told = f"each word's most frequent tag reaches {metrics[BASELINE + name]:.4f}"
+    no_better = metrics[name] <= metrics[BASELINE + name]
     return f". Note: the model is no better than the simplest answer, {told}" if no_better else f" ({told})"

@@ -25,7 +25,7 @@ Looked = NDArray[np.float64]
 class Link:
     """A word that was written, the word of the source that it looked at most, and the share of its look.
 
-    `looks` has every word of the source with its share, in their order; the rest fell on the end of the source.
+    `looks` has every word of the source with its share, in their order; the end-of-text token has the remaining share.
     """
 
     word: str
@@ -38,7 +38,7 @@ class Link:
         return {"word": self.word, "source": self.source, "weight": self.weight, "looks": self.looks}
 
 
-def looked_at(model: PairModel[Any], source: Ids, tokens: Ids, start: int) -> Looked:
+def compute_cross_attention(model: PairModel[Any], source: Ids, tokens: Ids, start: int) -> Looked:
     """(tokens, source): where each token was looked for in the source, as the mean over the heads of the last two
     thirds of the layers; the first look about at random. Rows of a joint table are scaled to the source's share."""
     written = np.concatenate([[start], tokens[:-1]])
@@ -65,7 +65,7 @@ def check_looks(model: PairModel[Any]) -> None:
 
 
 def pieces_of(tokenizer: Tokenizer, text: str, ids: Ids) -> list[bytes]:
-    """What each token stands for, which may be a part of a letter; of a stranger's tokens, the stretch of the text."""
+    """The text of each token, which may be a part of a letter; of an imported tokenizer, the span of the text."""
     if tokenizer.kind in ("other", "wordpiece"):
         return [piece.encode() for piece in tokenizer.pieces(text)[: len(ids)]]
     return [tokenizer.decode_bytes([number]) for number in ids]

@@ -1,6 +1,6 @@
 """What pairs of texts are like before anything learns from them, and what will spoil the result.
 
-Every part is read as training reads it, so that what training would refuse is told here too.
+Every part is read as training reads it, so that what training would refuse is reported here too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from weft.tasks.findings import (
 )
 from weft.tasks.sources import DEMO, are_tables
 from weft.tasks.token_lengths import count_tokens, cut_facts, cut_warning, one_in, sampled
-from weft.tasks.translate.pair_data import LEAST, PairConfig, known_pairs, open_parts, pair_facts, pair_warnings
+from weft.tasks.translate.pair_data import MIN_PAIRS, PairConfig, known_pairs, open_parts, pair_facts, pair_warnings
 from weft.tasks.vocabulary import pair_tokenizer_fields
 from weft.text import TokenizerConfig
 
-CUTS = (64, 128, 256)  # tokens at which texts may be cut
-LITTLE = 1000  # pairs
+CUT_LENGTHS = (64, 128, 256)  # tokens at which texts may be cut
+RECOMMENDED_PAIRS = 1000  # pairs
 SIDES = ("source", "target")
 
 
@@ -58,7 +58,7 @@ def check_pairs(asked: CheckRequest) -> Findings:
             **_part(pairs[name]),
             **pair_facts(pairs[name], known[name]),
             "tokens": {side: length_quantiles(lengths + 1) for side, lengths in zip(SIDES, counts, strict=True)},
-            **cut_facts(counts.max(0) + 1, CUTS),
+            **cut_facts(counts.max(0) + 1, CUT_LENGTHS),
             "leakage": {
                 other: {"sources": overlap.examples, "pairs": overlap.same_label}
                 for other, overlap in leakage[name].items()
@@ -141,7 +141,7 @@ def _warnings(
 ) -> Iterator[str]:
     """What will probably spoil the result."""
     train = parts["train"]
-    if train["pairs"] < LITTLE:
+    if train["pairs"] < RECOMMENDED_PAIRS:
         yield f"only {train['pairs']:,} pairs to learn from: some thousands are a start, a million is better"
     for name, part in parts.items():
         yield from pair_warnings(part, names[name])
@@ -151,8 +151,8 @@ def _warnings(
 
 
 def _problems(train: Pairs, *, split: bool) -> Iterator[str]:
-    if len(train) < LEAST:
-        yield str(DataError(f"{len(train)} pairs in {train.name}", expected=f"at least {LEAST} to learn from"))
+    if len(train) < MIN_PAIRS:
+        yield str(DataError(f"{len(train)} pairs in {train.name}", expected=f"at least {MIN_PAIRS} to learn from"))
     elif split and len(set(train.keys())) < 2:
         yield str(DataError(f"all sources in {train.name} are the same", expected="different ones"))
 

@@ -27,10 +27,10 @@ from weft.tasks.data_facts import parts_of, quarters
 from weft.tasks.sources import DEMO, DataConfig
 from weft.text.files import find_documents
 
-LEAST = 4  # pairs
-MOST_HELD_OUT = 1000  # pairs: enough to judge by, whatever the size of the rest
-WANTED = "two text files, the sources and line by line their targets; or tables"
-UNNAMED = ("column 1", "column 2")  # of a table without a header
+MIN_PAIRS = 4  # pairs
+MAX_VALIDATION_PAIRS = 1000  # pairs: enough to evaluate, whatever the size of the training part
+EXPECTED_FILES = "two text files, the sources and line by line their targets; or tables"
+HEADERLESS_COLUMNS = ("column 1", "column 2")  # of a table without a header
 
 
 class PairConfig(DataConfig):
@@ -38,7 +38,7 @@ class PairConfig(DataConfig):
 
     `source` and `target` are names of columns (None: found out, or two files that have none). `length` is how many
     tokens of a text are read. `vocabularies`: one for both sides, or one for each. At most `validation` of the pairs,
-    and not more than a thousand, are held out.
+    and not more than a thousand, are for validation.
     """
 
     found: ClassVar[tuple[str, ...]] = (*DataConfig.found, "rows", "reason")
@@ -77,7 +77,7 @@ class PairData:
 def open_pairs(
     paths: Sequence[str], sides: Sides | None = None, part: Literal["train", "test"] = "train", *, like: str = ""
 ) -> tuple[Pairs, Sides | None]:
-    """The pairs at these paths and the columns they stand in (None: files without columns); or the embedded ones.
+    """The pairs at these paths and the columns they are in (None: files without columns); or the embedded ones.
 
     `sides` are the columns of the table `like`, which these must have too.
     """
@@ -113,7 +113,7 @@ def _are_tables(paths: Sequence[str]) -> bool:
     """Whether these are tables, or else two text files; anything else is refused."""
     for path in paths:
         if os.path.isdir(path):
-            raise DataError(f"{path} is a folder", expected=WANTED)
+            raise DataError(f"{path} is a folder", expected=EXPECTED_FILES)
         find_documents([path])  # missing, empty, binary
     tables = [path for path in paths if is_table(Path(path))]
     if len(tables) == len(paths):
@@ -121,19 +121,19 @@ def _are_tables(paths: Sequence[str]) -> bool:
     texts = [path for path in paths if path not in tables]
     if tables:
         given = f"{texts[0]} is a text and {tables[0]} is a table"
-        raise DataError(given, expected=WANTED, advice="both sides in tables, or both in text files")
+        raise DataError(given, expected=EXPECTED_FILES, advice="both sides in tables, or both in text files")
     if len(texts) != 2:
         shown = f"{texts[0]} alone" if len(texts) == 1 else f"{len(texts)} text files, {texts[0]} and others"
-        raise DataError(shown, expected=WANTED)
+        raise DataError(shown, expected=EXPECTED_FILES)
     return False
 
 
 def _same_sides(table: Table, sides: Sides, like: str) -> Sides:
-    """The same columns in another table; where one has no header, the two columns as they stand."""
+    """The same columns in another table; where one has no header, the two columns in their order."""
     wanted = (sides.source, sides.target)
     if set(wanted) <= set(table.columns):
         return sides
-    if len(table.columns) == 2 and UNNAMED in (wanted, table.columns):
+    if len(table.columns) == 2 and HEADERLESS_COLUMNS in (wanted, table.columns):
         return Sides(*table.columns)
     missing = next(name for name in wanted if name not in table.columns)
     given = f"{table.name} has no column {missing!r}, which {like} has"
@@ -156,11 +156,11 @@ def open_parts(config: PairConfig) -> tuple[dict[str, Pairs], Sides | None, str]
 
 
 def read_pair_data(config: PairConfig) -> PairData:
-    """Read the pairs, find their columns, split off what is judged by."""
+    """Read the pairs, find their columns, split off the validation part."""
     parts, sides, why = open_parts(config)
     everything, test = parts["train"], parts.get("test")
-    if len(everything) < LEAST:
-        raise DataError(f"{len(everything)} pairs in {everything.name}", expected=f"at least {LEAST} to learn from")
+    if len(everything) < MIN_PAIRS:
+        raise DataError(f"{len(everything)} pairs in {everything.name}", expected=f"at least {MIN_PAIRS} to learn from")
     if "validation" in parts:
         train, validation = everything, parts["validation"]
     elif config.validation_share > 0:
@@ -188,8 +188,8 @@ def _files(paths: Sequence[str]) -> str:
 
 
 def split_pairs(pairs: Pairs, share: float) -> tuple[Pairs, Pairs]:
-    """A part to learn from and a part to judge by; pairs with the same source are never in both."""
-    most = max(1, min(MOST_HELD_OUT, int(share * len(pairs))))
+    """A training and a validation part; pairs with the same source are never in both."""
+    most = max(1, min(MAX_VALIDATION_PAIRS, int(share * len(pairs))))
     learn, judge = grouped_split(pairs.keys(), most, seed=0)
     return pairs.part(learn), pairs.part(judge)
 
@@ -237,7 +237,7 @@ def _fingerprint(pairs: Pairs) -> str:
 
 
 def check_same(recorded: PairConfig, found: PairConfig) -> None:
-    """A run goes on with the pairs it began with, or not at all."""
+    """Refuse to resume a run whose pairs have changed."""
     if recorded.fingerprint == found.fingerprint:
         return
     before, now = recorded.fingerprint.split(";"), found.fingerprint.split(";")

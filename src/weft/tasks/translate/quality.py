@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 EDGES, SHORT_EDGES = (5, 10, 15, 20, 30), (2, 3, 4, 5, 6)  # words of a source: the most in each bucket but the last
-SHORT = 10  # words; where no source has more, the buckets are finer
+MAX_SHORT_WORDS = 10  # words; where no source has more, the buckets are finer
 HINT = "BLEU and chrF need sacrebleu:  pip install 'weft[translate]'"
 
 
@@ -36,7 +36,7 @@ def by_length(sources: Sequence[str], written: Sequence[str], references: Sequen
     """The same for sources of similar length, from the shortest on: buckets that hold pairs, each with its `words`,
     their mean, how many pairs, `bleu` and `exact_match`. The measures are those of each bucket alone."""
     lengths = [max(1, len(source.split())) for source in sources]
-    edges = SHORT_EDGES if max(lengths, default=0) <= SHORT else EDGES
+    edges = SHORT_EDGES if max(lengths, default=0) <= MAX_SHORT_WORDS else EDGES
     found = []
     for low, high in zip((1, *(edge + 1 for edge in edges)), (*edges, None), strict=True):
         places = [n for n, length in enumerate(lengths) if low <= length and (high is None or length <= high)]

@@ -30,13 +30,13 @@ from weft.tasks.results import BY_LENGTH
 from weft.tasks.run import Run
 from weft.tasks.settings import RunConfig
 from weft.tasks.sources import DEMO
-from weft.tasks.start import GENTLE, Start
+from weft.tasks.start import FINE_TUNING_RATES, Start
 from weft.tasks.task import Task
 from weft.tasks.translate.encoded_pairs import EncodedPairs, TokenizerPair, varied_batches
-from weft.tasks.translate.examples import translations_shown
+from weft.tasks.translate.examples import collect_translations
 from weft.tasks.translate.pair_data import PairConfig, PairData, check_same, read_pair_data
 from weft.tasks.translate.quality import HINT, by_length, has_bleu, quality
-from weft.tasks.translate.translator import GREEDY, THOROUGH, TranslationSearch, plain_loss, translated
+from weft.tasks.translate.translator import DEFAULT_SEARCH, GREEDY, TranslationSearch, plain_loss, translated
 from weft.tasks.translate.translator_run import Translator
 from weft.tasks.translate.words import TranslateWords
 from weft.tasks.validation_inputs import ValidationInputs, some_of
@@ -45,15 +45,15 @@ from weft.text import Tokenizer, TokenizerConfig
 from weft.training import Ranks
 from weft.training.freezing import freeze
 
-MINUTES, DEMO_MINUTES = 10.0, 2.5  # when the user says nothing
-LONGEST = 256  # tokens of a text that are read, unless the user says otherwise
-JUDGED = 500  # pairs that are translated at each evaluation
-EVALUATIONS = 15  # in a run
-SOME = 2000  # pairs from which the number of tokens is told
-SMALLEST_BATCH, LARGEST_BATCH = 512, 4096  # tokens
+DEFAULT_MINUTES, DEMO_MINUTES = 10.0, 2.5  # when the user says nothing
+DEFAULT_MAX_TOKENS = 256  # tokens of a text that are read, unless the user says otherwise
+EVALUATED_PAIRS = 500  # pairs that are translated at each evaluation
+EVALUATIONS_PER_RUN = 15  # in a run
+COUNTED_PAIRS = 2000  # pairs from which the number of tokens is estimated
+MIN_BATCH_TOKENS, MAX_BATCH_TOKENS = 512, 4096  # tokens
 USUAL_LENGTH = 16  # tokens of a text
-ROOM = 9  # readings of the pairs for which there should be time
-TIMED = 32  # sources that are translated to know how long the end will take
+MIN_PLANNED_EPOCHS = 9  # readings of the pairs for which there should be time
+TIMED_SOURCES = 32  # sources that are translated to know how long the end will take
 
 
 class TranslateConfig(RunConfig):
@@ -73,7 +73,7 @@ class Translate(Task):
     objective = TextToTextConfig
     words = TranslateWords()
     turn = 3
-    judged_by_text = True
+    evaluated_by_text = True
     rows = (("source", "target"),)
     takes_texts = False
     opens = Translator
@@ -128,7 +128,7 @@ class Translate(Task):
     def examples(self, run: Run, data: Callable[[], Any]) -> dict[str, Any]:
         if data() is None:
             return {}
-        found = translations_shown(run, data())
+        found = collect_translations(run, data())
         return {"kind": "translations", "examples": found, "inside": inside(found, "source")}
 
     def sample(self, run: Run) -> dict[str, str]:
@@ -161,7 +161,7 @@ class Parallel(Experiment):
     @property
     def length(self) -> int:
         """Tokens of a text that are read or written."""
-        return min(self.config.model.max_length, self.config.data.length or LONGEST)  # type: ignore[attr-defined]
+        return min(self.config.model.max_length, self.config.data.length or DEFAULT_MAX_TOKENS)  # type: ignore[attr-defined]
 
     @property
     def start(self) -> int:
@@ -212,10 +212,10 @@ class Parallel(Experiment):
         each as their targets have."""
         model = self.config.model.build().to(self.config.training.device)
         part = self.parts["validation"]
-        some = np.linspace(0, len(part) - 1, min(TIMED, len(part))).astype(int)
+        some = np.linspace(0, len(part) - 1, min(TIMED_SOURCES, len(part))).astype(int)
         sources, lengths = [part.sources[n] for n in some], [len(part.targets[n]) for n in some]
         seconds = []
-        for settings in (GREEDY, THOROUGH):
+        for settings in (GREEDY, DEFAULT_SEARCH):
             began = time.perf_counter()
             translated(model, self.tokenizer, sources, settings, start=self.start, limits=lengths)
             seconds.append((time.perf_counter() - began) / len(some))
@@ -223,8 +223,8 @@ class Parallel(Experiment):
 
     @property
     def seconds_of_evaluation(self) -> float:
-        """What translating some of the held-out pairs takes."""
-        return self._seconds_each[0] * min(JUDGED, len(self.parts["validation"]))
+        """The seconds that translating some of the validation pairs takes."""
+        return self._seconds_each[0] * min(EVALUATED_PAIRS, len(self.parts["validation"]))
 
     def seconds_at_end(self) -> float:
         if "test" not in self.parts:
@@ -246,7 +246,7 @@ class Parallel(Experiment):
     def measure(self, model: nn.Module, part: str, ranks: Ranks) -> dict[str, Any]:
         pairs, texts = self.parts[part], {"validation": self.data.validation, "test": self.data.test}[part]
         assert texts is not None
-        count = len(pairs) if part == "test" else min(JUDGED, len(pairs))
+        count = len(pairs) if part == "test" else min(EVALUATED_PAIRS, len(pairs))
         written = self._written_for(model, part, count)
         found = quality(written, texts.targets[:count])
         device = torch.device(self.config.training.device)
@@ -258,16 +258,16 @@ class Parallel(Experiment):
     def _written_for(self, model: nn.Module, part: str, count: int) -> list[str]:
         sources = self.parts[part].sources[:count]
         limits = [limit_of(len(source), self.length) for source in sources]
-        settings = THOROUGH if part == "test" else GREEDY
+        settings = DEFAULT_SEARCH if part == "test" else GREEDY
         return translated(model, self.tokenizer, sources, settings, start=self.start, limits=limits)
 
     @property
     def concludes(self) -> bool:
-        """Where there is a test, it tells the lengths apart; else what was held out does."""
+        """Translation quality by length: of the test pairs if there are any, else of the validation pairs."""
         return not self.has_test
 
     def conclude(self, model: nn.Module, run: RunDirectory) -> dict[str, Any]:
-        texts = self.data.validation.part(range(min(JUDGED, len(self.data.validation))))
+        texts = self.data.validation.part(range(min(EVALUATED_PAIRS, len(self.data.validation))))
         return {BY_LENGTH: by_length(texts.sources, self._written_for(model, "validation", len(texts)), texts.targets)}
 
     def warnings(self, plan: dict[str, Any]) -> list[str]:
@@ -310,7 +310,7 @@ def _plan(
 ) -> Parallel:
     """The model, what the user set on top, then the number of steps by measuring."""
     request, start, ranks = origin.asked, origin.start, origin.ranks
-    usual = DEMO_MINUTES if list(data.config.train) == [DEMO] else MINUTES
+    usual = DEMO_MINUTES if list(data.config.train) == [DEMO] else DEFAULT_MINUTES
     minutes = request.minutes if request.steps or request.epochs or request.minutes else usual
     flops = ranks.agree(planning.machine_speed(), torch.device(request.device)) * 60 * (minutes or usual)
     model = request.apply("model", _model(request, data, tokenizers, start, flops))
@@ -321,7 +321,7 @@ def _plan(
     config = TranslateConfig(
         model=model,
         tokenizer=tokenizer_config,
-        data=data.config.override({"length": min(model.max_length, data.config.length or LONGEST)}),  # type: ignore[attr-defined]
+        data=data.config.override({"length": min(model.max_length, data.config.length or DEFAULT_MAX_TOKENS)}),  # type: ignore[attr-defined]
         training=training,
         start=request.start,
         objective=request.apply("objective", _objective(data, tokenizers, start)),
@@ -330,10 +330,10 @@ def _plan(
     pieces = planning.Pieces(parallel.per_epoch, parallel.seconds_per_step, parallel.seconds_at_end)
     training = planning.with_steps(training, request, pieces, ranks)
     if not training.evaluate_every:
-        count = EVALUATIONS
+        count = EVALUATIONS_PER_RUN
         if training.minutes is not None:  # a tenth of the time at most
             fitting = 60 * training.minutes / 10 / max(1e-9, parallel.seconds_of_evaluation)
-            count = int(ranks.agree(max(3, min(EVALUATIONS, fitting)), torch.device(training.device)))
+            count = int(ranks.agree(max(3, min(EVALUATIONS_PER_RUN, fitting)), torch.device(training.device)))
         training = training.override({"evaluate_every": max(1, -(-training.steps // count))})
     return replace(parallel, config=config.override({"training": training}))
 
@@ -356,27 +356,27 @@ def _model(
 
 
 def pair_budget(flops: float, tokens: int) -> Budget:
-    """Room for a model with which pairs of so many tokens on each side can be read `ROOM` times."""
+    """Room for a model with which pairs of so many tokens on each side can be read `MIN_PLANNED_EPOCHS` times."""
 
     def holds(model: ModelConfig, _: Sizing) -> bool:
         each = cost_of(model, batch=1, length=USUAL_LENGTH).flops / USUAL_LENGTH
-        return ROOM * each * tokens <= flops
+        return MIN_PLANNED_EPOCHS * each * tokens <= flops
 
     return Budget(flops, holds)
 
 
 def _some_tokens(data: PairData, tokenizers: TokenizerPair) -> int:
-    """How many tokens there are, told from the first pairs."""
-    some = data.train.part(range(min(SOME, len(data.train))))
-    return EncodedPairs.of(some, tokenizers, LONGEST).tokens * len(data.train) // len(some)
+    """The number of tokens, estimated from the first pairs."""
+    some = data.train.part(range(min(COUNTED_PAIRS, len(data.train))))
+    return EncodedPairs.of(some, tokenizers, DEFAULT_MAX_TOKENS).tokens * len(data.train) // len(some)
 
 
 def _objective(data: PairData, tokenizers: TokenizerPair, start: Start | None) -> TextToTextConfig:
     """Large batches for much data, and at least a hundred steps in an epoch otherwise."""
-    tokens = max(SMALLEST_BATCH, min(LARGEST_BATCH, _some_tokens(data, tokenizers) // 100 // 256 * 256))
+    tokens = max(MIN_BATCH_TOKENS, min(MAX_BATCH_TOKENS, _some_tokens(data, tokenizers) // 100 // 256 * 256))
     return TextToTextConfig(batch_tokens=tokens, **({} if start is None else {"respelling": 0.0}))
 
 
 def _learning(model: ModelConfig, start: Start | None) -> dict[str, Any]:
-    """As the family learns pairs best; a finished model is only bent."""
-    return GENTLE if start is not None else dict(sizing_of(model.kind, Seq2SeqLM).training)
+    """The learning settings of the family for pairs; a finished model is fine-tuned."""
+    return FINE_TUNING_RATES if start is not None else dict(sizing_of(model.kind, Seq2SeqLM).training)

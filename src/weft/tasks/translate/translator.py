@@ -20,7 +20,7 @@ from weft.generation.search import Hypothesis, SearchConfig
 from weft.generation.text_to_text import limit_of, write
 from weft.models import PairModel
 from weft.objectives.text_to_text import TextToText
-from weft.tasks.translate.alignment import Link, aligned, check_looks, looked_at
+from weft.tasks.translate.alignment import Link, aligned, check_looks, compute_cross_attention
 from weft.tasks.translate.encoded_pairs import EncodedPairs, Ids, TokenizerPair, with_end
 from weft.tasks.translate.pair_data import PairConfig, open_pairs, read_pair_data
 from weft.tasks.translate.quality import by_length, quality
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from weft.data.parallel import Pairs
     from weft.tasks.run import Run
 
-LONGEST = 512  # tokens of a text that a model from elsewhere reads
-BUNCH = 4096  # tokens that are measured together
+MAX_IMPORTED_TOKENS = 512  # tokens of a text that an imported model reads
+EVALUATION_BATCH_TOKENS = 4096  # tokens that are evaluated together
 
 
 class TranslationConfig(Config):
@@ -73,7 +73,7 @@ class TranslationConfig(Config):
         )
 
 
-THOROUGH = TranslationConfig()
+DEFAULT_SEARCH = TranslationConfig()
 GREEDY = TranslationConfig(beams=1)
 
 
@@ -116,7 +116,7 @@ def plain_loss(model: nn.Module, pairs: EncodedPairs, start: int, device: torch.
     loss, total, count = TextToText(), 0.0, 0
     model.eval()
     with torch.inference_mode():
-        for places in length_buckets(pairs.lengths.sum(1).tolist(), BUNCH):
+        for places in length_buckets(pairs.lengths.sum(1).tolist(), EVALUATION_BATCH_TOKENS):
             summed, terms = loss(cast(PairModel[Any], model), pairs.batch(places, start).to(device))
             total, count = total + summed.item(), count + terms
     return total / count
@@ -131,8 +131,8 @@ class Translation:
 
     score    log-probability / length^alpha, by which texts are compared
     ended    whether it came to an end; else it was cut at the most tokens
-    others   the next best texts, if more than one was asked for
-    links    which words of the source each word looked at, if that was asked for
+    others   the next best texts, if more than one was requested
+    links    which words of the source each word looked at, if requested
     """
 
     source: str
@@ -159,7 +159,9 @@ class TranslationSearch:
         run.check_translates()
         self.run, self.tokenizers = run, TokenizerPair(run.source_tokenizer, run.tokenizer)
         config = cast(Any, run.model_config)
-        wanted = LONGEST if run.is_imported else getattr(run.config.data, "length", None) or LONGEST
+        wanted = (
+            MAX_IMPORTED_TOKENS if run.is_imported else getattr(run.config.data, "length", None) or MAX_IMPORTED_TOKENS
+        )
         self.length, self.start = min(config.max_length, wanted), int(config.start)
 
     @functools.cached_property
@@ -167,7 +169,7 @@ class TranslationSearch:
         return cast(PairModel[Any], self.run.model)
 
     def translate(
-        self, texts: Sequence[str], settings: TranslationConfig = THOROUGH, *, align: bool = False
+        self, texts: Sequence[str], settings: TranslationConfig = DEFAULT_SEARCH, *, align: bool = False
     ) -> list[Translation]:
         """One for each text, in the order given; an empty text gives an empty one."""
         if align:
@@ -199,7 +201,9 @@ class TranslationSearch:
         lost = unknown is not None and bool((tokens == unknown).any())
         links: tuple[Link, ...] = ()
         lost = lost and self.model.looks is not None
-        weights = looked_at(self.model, source, tokens, self.start) if (align or lost) and len(tokens) else None
+        weights = (
+            compute_cross_attention(self.model, source, tokens, self.start) if (align or lost) and len(tokens) else None
+        )
         if weights is not None and align:
             links = tuple(aligned(self.tokenizers, text, tokens, weights))
         if lost:
@@ -211,7 +215,7 @@ class TranslationSearch:
         return Translation(text, shown, hypothesis.score, hypothesis.ended, (), links)
 
     def _with_copies(self, tokens: Ids, unknown: int, pieces: Sequence[str], weights: np.ndarray) -> str:
-        """A token that stands for anything is replaced by what it looked at most: names are mostly kept as they are."""
+        """An unknown token is replaced by the source word it attends to most: names are mostly kept as they are."""
         parts: list[str] = []
         rest: list[int] = []
         for place, token in enumerate(tokens.tolist()):
@@ -229,7 +233,7 @@ class TranslationSearch:
     # -- how good it is -----------------------------------------------------------------------
 
     def evaluate(self, *data: str) -> dict[str, Any]:
-        """Loss, BLEU, chrF and exact matches: on the run's own test or held-out pairs, or on others."""
+        """Loss, BLEU, chrF and exact matches: on the run's own test or validation pairs, or on others."""
         pairs, measured_on = self._pairs(data)
         encoded = EncodedPairs.of(pairs, self.tokenizers, self.length)
         texts = [translation.text for translation in self.translate(pairs.sources)]

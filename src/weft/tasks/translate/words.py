@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from weft.tasks.words import Plan, Use, Words, columns_found, scores
+from weft.tasks.words import Plan, Use, Words, describe_columns, scores
 
 
 class TranslateWords(Words):
@@ -28,16 +28,16 @@ class TranslateWords(Words):
         tested = f", {plan['test_pairs']:,} are for the test at the end" if "test_pairs" in plan else ""
         own = ", one for each side" if plan["vocabularies"] == "separate" else ""
         return (
-            f"{columns_found(plan)}\n"
+            f"{describe_columns(plan)}\n"
             f"Learning from {plan['pairs']:,} pairs of texts ({plan['tokens']:,} tokens, {plan['tokenizer']}, "
-            f"vocabulary {plan['vocab_size']:,}{own}); {plan['validation_pairs']:,} pairs are held out{tested}."
+            f"vocabulary {plan['vocab_size']:,}{own}); {plan['validation_pairs']:,} pairs are for validation{tested}."
         )
 
     def batch(self, plan: Plan) -> str:
         return f"{plan['batch_tokens']:,} tokens"
 
     def result(self, best: float, metrics: dict[str, Any]) -> str:
-        return f"{scores(metrics)} on {'the test' if metrics['measured_on'] == 'test' else 'held-out'} pairs"
+        return f"{scores(metrics)} on {'the test' if metrics['measured_on'] == 'test' else 'the validation'} pairs"
 
     def measured(self, metrics: dict[str, Any]) -> Iterator[str]:
         yield f"{scores(metrics)} on {metrics['pairs']:,} pairs ({metrics['measured_on']})"
