@@ -17,13 +17,13 @@ KINDS = {
     "floats as classes": (["1.0", "0.0"] * 9, "single", ("0.0", "1.0")),
     "few fractions": (["0.5", "0.0", "1.0"] * 9, "single", ("0.0", "0.5", "1.0")),
     "ids of many classes": ([str(n % 77) for n in range(770)], "single", tuple(map(str, range(77)))),
-    "many fractions": ([f"{n / 10:.1f}" for n in range(10, 51)] * 10, "number", ()),
-    "a few measures": (["3.92", "3.84", "0.5", "1.25"], "number", ()),
-    "many integers": ([str(3 * n) for n in range(40)] * 3, "number", ()),
-    "measures without a gap": ([f"{n}.0" for n in range(51)] * 60, "number", ()),
-    "bars": (["a", "b", "a|b"], "several", ("a", "b")),
-    "semicolons": (["x; y", "y;z", "x"], "several", ("x", "y", "z")),
-    "lists": (['["a"]', "[]", '["b", "a"]', "[1]"], "several", ("1", "a", "b")),
+    "many fractions": ([f"{n / 10:.1f}" for n in range(10, 51)] * 10, "regression", ()),
+    "a few measures": (["3.92", "3.84", "0.5", "1.25"], "regression", ()),
+    "many integers": ([str(3 * n) for n in range(40)] * 3, "regression", ()),
+    "measures without a gap": ([f"{n}.0" for n in range(51)] * 60, "regression", ()),
+    "bars": (["a", "b", "a|b"], "multilabel", ("a", "b")),
+    "semicolons": (["x; y", "y;z", "x"], "multilabel", ("x", "y", "z")),
+    "lists": (['["a"]', "[]", '["b", "a"]', "[1]"], "multilabel", ("1", "a", "b")),
     "a bar in the name": (["sci|fi", "rock|pop"] * 3, "single", ("rock|pop", "sci|fi")),
     "bars in names alike": (["new|york", "new|jersey"] * 3, "single", ("new|jersey", "new|york")),
     "not quite numbers": (["1", "2", "nan", "1_0"], "single", ("1", "1_0", "2", "nan")),
@@ -42,13 +42,13 @@ def test_kinds(what):
 def test_the_user_says_the_kind():
     cells = ["1", "2", "3", "2"]
     assert Labels.of(cells).kind == "single"
-    assert Labels.of(cells, "number").encode(["2.5"]).tolist() == [2.5]
+    assert Labels.of(cells, "regression").encode(["2.5"]).tolist() == [2.5]
     assert Labels.of(["a|b", "a"], "single").classes == ("a", "a|b")
-    assert Labels.of(["a", "b"], "several").encode(["a|b"]).tolist() == [[1, 1]]
+    assert Labels.of(["a", "b"], "multilabel").encode(["a|b"]).tolist() == [[1, 1]]
     with pytest.raises(ConfigError, match="did you mean 'single'"):
         Labels.of(cells, "singel")
     with pytest.raises(DataError, match="'x' in 'label' is no number"):
-        Labels.of(["1", "x"], "number")
+        Labels.of(["1", "x"], "regression")
 
 
 @settings(deadline=None, max_examples=60)
@@ -84,7 +84,7 @@ def test_useless_labels():
     with pytest.raises(DataError, match="100 different values in 100 rows"):
         Labels.of([f"name {n}" for n in range(100)])
     with pytest.raises(DataError, match="same number"):
-        Labels.of(["2.0", "2"], "number")
+        Labels.of(["2.0", "2"], "regression")
     with pytest.raises(DataError, match="no row has a label"):
         Labels.of(["[]", "[]"])
     Labels.of([f"name {n % 50}" for n in range(100)])  # many, but they repeat
@@ -100,7 +100,7 @@ def test_unseen_labels_are_named_with_their_lines():
     with pytest.raises(DataError, match=r"5 labels .* and 2 more"):
         labels.encode(list("vwxyz"))
     with pytest.raises(DataError, match="'many' in line 2 of the data is no number"):
-        Labels("number").encode(["1", "many"])
+        Labels("regression").encode(["1", "many"])
 
 
 def test_doubts_are_said_aloud(caplog):

@@ -46,7 +46,7 @@ def test_relatedness_is_a_number():
     table = read_table(DATA / "sick" / "SICK_train.txt")
     columns = find_columns(table, label="relatedness_score")
     labels = Labels.of(read_examples(table, columns).labels)
-    assert columns.pair == "sentence_B" and labels.kind == "number"
+    assert columns.pair == "sentence_B" and labels.kind == "regression"
 
 
 def test_a_caption_with_a_tab_is_skipped_and_named(tmp_path):
@@ -70,4 +70,4 @@ def test_pairs_of_words_without_a_header(name, rows):
     columns = find_columns(table)
     assert len(table) == rows
     assert (columns.text, columns.pair, columns.label) == ("column 1", "column 2", "column 3")
-    assert Labels.of(table.column("column 3")).kind == "number"
+    assert Labels.of(table.column("column 3")).kind == "regression"

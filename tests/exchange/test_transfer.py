@@ -170,7 +170,7 @@ def test_gaps_are_filled_with_the_same_tokens(case, imported, tmp_path):
 
 def test_labels_and_kinds_of_labels_come_along(imported):
     head = weft.load(imported("several")).model_config.head
-    assert head.several and head.labels == ("no", "maybe", "yes") and head.classes == 3
+    assert head.multilabel and head.labels == ("no", "maybe", "yes") and head.classes == 3
 
 
 # -- our own runs -----------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from weft.objectives.classification import class_logits
 CLS, SEP, MASK = 1, 2, 3
 LABELS = {
     "single": torch.tensor([0, 2, 1, 1, 0, 2]),
-    "several": torch.tensor([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]]).float(),
-    "number": torch.tensor([0.5, -1.25, 3.0, 0.0, 0.75, -0.5]),
+    "multilabel": torch.tensor([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]]).float(),
+    "regression": torch.tensor([0.5, -1.25, 3.0, 0.0, 0.75, -0.5]),
 }
 LOGITS = torch.tensor(
     [[1.0, -2.0, 0.5], [0.1, 0.2, 0.3], [-3.0, 2.0, 5.0], [0.0, 4.0, 0.0], [2.5, 2.5, -1.0], [-0.7, 0.0, 0.9]]
@@ -23,7 +23,7 @@ LOGITS = torch.tensor(
 
 def model_for(kind="single", dtype=torch.float64, **fields):
     torch.manual_seed(1)
-    head = ClassesConfig(classes=1 if kind == "number" else 3, several=kind == "several")
+    head = ClassesConfig(classes=1 if kind == "regression" else 3, multilabel=kind == "multilabel")
     model = BERTConfig(vocab_size=40, width=16, depth=2, max_length=12, head=head, **fields).build().to(dtype)
     move_weights(model)
     return model
@@ -66,22 +66,22 @@ def test_smoothing_is_torchs_and_a_weight_is_that_of_the_example():
 
 
 def test_several_labels_are_binary_cross_entropy_by_text():
-    found = Classification("several").loss(LOGITS, LABELS["several"])
-    wanted = F.binary_cross_entropy(LOGITS.sigmoid(), LABELS["several"], reduction="none").mean(1).sum()
+    found = Classification("multilabel").loss(LOGITS, LABELS["multilabel"])
+    wanted = F.binary_cross_entropy(LOGITS.sigmoid(), LABELS["multilabel"], reduction="none").mean(1).sum()
     assert torch.allclose(found, wanted)
-    smooth = Classification("several", smoothing=0.2).loss(LOGITS, LABELS["several"])
-    softened = LABELS["several"] * 0.8 + 0.1
+    smooth = Classification("multilabel", smoothing=0.2).loss(LOGITS, LABELS["multilabel"])
+    softened = LABELS["multilabel"] * 0.8 + 0.1
     assert torch.allclose(smooth, F.binary_cross_entropy(LOGITS.sigmoid(), softened, reduction="none").mean(1).sum())
 
 
 def test_a_number_is_squared_error():
-    found = Classification("number").loss(LOGITS[:, :1], LABELS["number"])
-    assert torch.allclose(found, F.mse_loss(LOGITS[:, 0], LABELS["number"], reduction="sum"))
+    found = Classification("regression").loss(LOGITS[:, :1], LABELS["regression"])
+    assert torch.allclose(found, F.mse_loss(LOGITS[:, 0], LABELS["regression"], reduction="sum"))
 
 
 def test_half_precision_is_widened_and_nothing_overflows():
     huge = torch.tensor([[300.0, -300.0, 0.0]], dtype=torch.bfloat16)
-    for kind, label in (("single", torch.tensor([1])), ("several", torch.tensor([[0.0, 1.0, 0.0]]))):
+    for kind, label in (("single", torch.tensor([1])), ("multilabel", torch.tensor([[0.0, 1.0, 0.0]]))):
         found = Classification(kind).loss(huge, label)
         assert found.dtype == torch.float32 and found.isfinite()
 
@@ -92,7 +92,7 @@ def test_half_precision_is_widened_and_nothing_overflows():
 @pytest.mark.parametrize("kind", LABELS)
 def test_small_batches_add_up_to_the_large_one(kind):
     weights = [0.5, 3.0, 1.25] if kind == "single" else None
-    loss, model = Classification(kind, weights=weights, smoothing=0.0 if kind == "number" else 0.1), model_for(kind)
+    loss, model = Classification(kind, weights=weights, smoothing=0.0 if kind == "regression" else 0.1), model_for(kind)
 
     def gradients(*parts):
         model.zero_grad()

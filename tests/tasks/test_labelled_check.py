@@ -113,7 +113,7 @@ def test_several_labels_are_compared_by_meaning(tmp_path):
     test = write(tmp_path / "b.csv", "text,tags", [(texts[1], "a|b"), (texts[2], "a|c"), ("new", "c|b")])
     found = check_labelled([train], test=[test])
     content = found.parts["train"]
-    assert found.facts["labels"]["kind"] == "several" and "separated by '|'" in found.sentences[3]
+    assert found.facts["labels"]["kind"] == "multilabel" and "separated by '|'" in found.sentences[3]
     assert content["balance"] == {"b": 92, "a": 62, "c": 30}
     assert (content["duplicates"], content["contradictions"]) == (1, 1)
     overlap = found.parts["test"]["leakage"]["train"]
@@ -124,7 +124,7 @@ def test_without_labels_the_comparison_takes_cells_as_they_are():
     table = Table.of_columns({"text": ["x", "x", "y"], "label": ["a|b", "b|a", "a"]})
     examples = read_examples(table, Columns("text", None, "label"))
     assert compare_tables(examples).train.contradictions == 1
-    meant = compare_tables(examples, labels=Labels("several", ("a", "b"), "|"))
+    meant = compare_tables(examples, labels=Labels("multilabel", ("a", "b"), "|"))
     assert (meant.train.contradictions, meant.train.duplicates, meant.train.balance) == (0, 1, {"a": 3, "b": 2})
 
 
@@ -133,7 +133,7 @@ def test_numbers_have_quantiles_and_no_classes(tmp_path):
     rows.append((rows[0][0], "0.0"))  # 0.00 and 0.0 are the same number: a duplicate, no contradiction
     found = check_labelled([write(tmp_path / "a.csv", "text,score", rows)])
     train = found.parts["train"]
-    assert found.facts["labels"]["kind"] == "number" and train["balance"] == {}
+    assert found.facts["labels"]["kind"] == "regression" and train["balance"] == {}
     assert (train["duplicates"], train["contradictions"]) == (1, 0)
     assert train["numbers"]["lowest"] == 0 and train["numbers"]["highest"] == 2
     assert train["numbers"]["half"] == pytest.approx(1, abs=0.02)

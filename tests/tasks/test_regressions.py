@@ -118,7 +118,7 @@ def test_several_labels_are_not_taken_for_classes_of_their_own(tmp_path):
     rows += [(make_sentence(rng, ["cold"]) + f" x{n}", "drama") for n in range(30)]
     write_table(tmp_path / "t.csv", ("text", "labels"), rows)
     tables = read_tables(TableConfig(train=(str(tmp_path / "t.csv"),)))
-    assert tables.labels.kind == "several" and not [w for w in tables.warnings if "frequent" in w]
+    assert tables.labels.kind == "multilabel" and not [w for w in tables.warnings if "frequent" in w]
     write_multilabel_table(tmp_path / "s.csv")
 
 

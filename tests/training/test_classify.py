@@ -76,8 +76,8 @@ def test_several_labels_are_learned(desk):
     run = desk.run("several")
     assert max(line.get("exact_match", 0) for line in read_metrics(run)) > 0.8
     config = config_of(run)
-    assert config["data"]["kind"] == "several" and config["data"]["separator"] == "|"
-    assert config["model"]["head"]["several"] and config["model"]["head"]["labels"] == ["cold", "good"]
+    assert config["data"]["kind"] == "multilabel" and config["data"]["separator"] == "|"
+    assert config["model"]["head"]["multilabel"] and config["model"]["head"]["labels"] == ["cold", "good"]
     answers = package.load(run).classify(
         ["the fine warm frost snow", "a lovely great fine warm", "it icy snow frost winter"]
     )
@@ -119,7 +119,7 @@ def test_numbers_come_out_as_they_are_in_the_table(desk):
     run = desk.run("number")
     data = config_of(run)["data"]
     truth = [float(line.rsplit(",", 1)[1]) for line in (desk.path / "number.csv").read_text().splitlines()[1:]]
-    assert data["kind"] == "number"
+    assert data["kind"] == "regression"
     assert abs(data["mean"] - np.mean(truth)) < 10 and abs(data["deviation"] - np.std(truth)) < 10
     good, bad = (answer.label for answer in package.load(run).classify(["a lovely warm film", "a grim cold film"]))
     assert 340 < good < 460 and 40 < bad < 160

@@ -63,7 +63,7 @@ class Labels:
 
     def __repr__(self) -> str:
         if self.kind == "regression":
-            return "Labels(number)"
+            return "Labels(regression)"
         shown = ", ".join(self.classes[:6]) + (", …" if len(self.classes) > 6 else "")
         return f"Labels({self.kind}, {len(self.classes)} classes: {shown})"
 
