@@ -225,3 +225,23 @@ def test_options_are_refused_by_what_they_are_given_with():
     chosen.check_options(CheckRequest(["a.conll"], test=["b.conll"], columns={"label": "4"}))
     with pytest.raises(ConfigError, match="--pair with tagged sentences"):
         chosen.check_options(CheckRequest(["a.conll"], columns={"pair": "4"}))
+
+
+def test_a_plugin_that_changed_is_said_by_the_command(desk):
+    run_weft("train", "book.txt", "--out", "run", *SMALL, *KIND, "--plugin", "first_keys.py", cwd=desk)
+    plugins.LOADED.clear()
+    (desk / "first_keys.py").write_text(FIRST_KEYS + "\nCHANGED = True\n")
+    told = run_weft("evaluate", "run", "--plugin", "first_keys.py", cwd=desk)
+    assert told.stderr.count("Warning: the plugin first_keys.py has changed since") == 1
+    assert "Warning" not in run_weft("tokens", "a text", "--plugin", "first_keys.py", cwd=desk).stderr
+
+
+def test_commands_to_try_name_the_plugins_that_they_need(desk):
+    result = run_weft("train", "book.txt", "--out", "run", *SMALL, *KIND, "--plugin", "first_keys.py", cwd=desk)
+    tried = [line for line in result.stderr.splitlines() if "weft generate run" in line or "weft export run" in line]
+    assert tried and all("--plugin first_keys.py" in line for line in tried)
+    assert "weft resume run --plugin first_keys.py" in (desk / "run" / "README.md").read_text()
+    plugins.LOADED.clear()
+    os.environ.pop(plugins.VARIABLE, None)
+    told = run_weft("retell", "run", "a text", cwd=desk, check=False)
+    assert told.returncode == 2 and "a plugin needs --plugin FILE.py" in told.stderr

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -95,6 +96,12 @@ def load_installed() -> None:
             continue
         version = entry.dist.version if entry.dist is not None else ""
         LOADED[entry.name] = Plugin(entry.name, entry.module, version=version)
+
+
+def with_plugins(command: str) -> str:
+    """A command with the files that are loaded now, which it needs too."""
+    files = [os.path.relpath(one.file) for one in LOADED.values() if one.file]
+    return command + "".join(f" --plugin {shlex.quote(file)}" for file in files)
 
 
 # -- what a run needs -------------------------------------------------------------------------

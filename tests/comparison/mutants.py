@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         "seeing: the worst is best",
         "comparison/rows.py",
-        old="sign = -1 if METRICS[metric] else 1",
+        old="sign = -1 if metric.more_is_better else 1",
         new="sign = 1",
         tests=COMPARED,
     ),

@@ -16,6 +16,8 @@ from weft.comparison.result import Comparison
 from weft.comparison.rows import best_of, curve_of, deciding_metric
 from weft.comparison.session import Session
 from weft.comparison.trials import Plan
+from weft.tasks.task import find_task
+from weft.tasks.words import Metric
 
 NASTY = 'a<i>&"b'
 
@@ -103,14 +105,32 @@ def test_without_matplotlib_there_is_a_page(result, tmp_path, monkeypatch):
 
 
 def test_what_decides():
+    words = find_task("classify").words
+    accuracy, loss = words.metric("accuracy"), words.metric("validation_loss")
     rows = [
         {"status": "finished", "model": n, "validation_loss": 1.0, "accuracy": a} for n, a in (("x", 0.5), ("y", 0.7))
     ]
-    assert deciding_metric(rows) == "accuracy" and best_of(rows, "accuracy") == "y"
+    assert deciding_metric(rows, words) == "accuracy" and best_of(rows, "accuracy", accuracy) == "y"
     rows.append({"status": "finished", "model": "z", "validation_loss": 0.5, "accuracy": 0.7})
-    assert best_of(rows, "accuracy") == "z"  # of equals, the lower loss
+    assert best_of(rows, "accuracy", accuracy) == "z"  # of equals, the lower loss
     rows.append({"status": "failed", "model": "w"})
-    assert deciding_metric(rows) == "accuracy" and best_of(rows, "validation_loss") == "z"
+    assert deciding_metric(rows, words) == "accuracy" and best_of(rows, "validation_loss", loss) == "z"
+
+
+def test_a_metric_that_only_one_task_has_decides():
+    """Of a task from elsewhere: it says what matters and whether more is better."""
+    words = type("Own", (type(find_task("classify").words),), {"matter": ("distance",), "metrics": {}})()
+    rows = [
+        {"status": "finished", "model": n, "validation_loss": loss, "distance": d}
+        for n, loss, d in (("near", 2.0, 0.1), ("far", 1.0, 0.9))
+    ]
+    assert deciding_metric(rows, words) == "distance" and words.metric("distance").title == "distance"
+    assert best_of(rows, "distance", words.metric("distance")) == "far", "more is better, if nothing is said"
+    words.metrics = {"distance": Metric("distance in km", more_is_better=False)}
+    assert best_of(rows, "distance", words.metric("distance")) == "near"
+    for task in ("generate", "fill", "embed"):
+        found = find_task(task).words.deciding_metrics()
+        assert not find_task(task).words.metric(found[0]).more_is_better, "a loss decides"
 
 
 def test_amounts():

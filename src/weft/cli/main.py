@@ -105,6 +105,22 @@ def _taken(option: str) -> list[str]:
     return found
 
 
+class _Warnings(logging.Handler):
+    """Shows warnings on stderr, each once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.shown: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (text := record.getMessage()) not in self.shown:
+            self.shown.add(text)
+            typer.echo(f"Warning: {text}", err=True)
+
+
+PLUGIN_WARNINGS = _Warnings()
+
+
 def main() -> None:
     """Entry point: errors are shown in one to three lines, without a traceback."""
     for stream in (sys.stdout, sys.stderr):  # a terminal or pipe without our letters shows "?" for them
@@ -115,6 +131,8 @@ def main() -> None:
         os.environ["WEFT_DEBUG"] = "1"
     plugins = _taken("--plugin")
     logging.getLogger("weft").addHandler(logging.NullHandler())  # the verbs say it themselves
+    PLUGIN_WARNINGS.shown.clear()
+    logging.getLogger("weft.plugins").addHandler(PLUGIN_WARNINGS)  # but of plugins nobody else speaks
     try:
         load_all(plugins)
         add_verbs(app)
@@ -132,5 +150,6 @@ def main() -> None:
         if not hasattr(error, "format_message") or os.environ.get("WEFT_DEBUG"):
             raise
         if message := error.format_message():  # empty when bare `weft` has shown its help
-            typer.echo(f"weft: {message}", err=True)
+            told = "\nthe verb of a task from a plugin needs --plugin FILE.py" if "No such command" in message else ""
+            typer.echo(f"weft: {message}{told}", err=True)
         sys.exit(2)

@@ -12,6 +12,7 @@ import typer
 
 from weft.cli import options
 from weft.cli.end_of_input import stop_at_eof
+from weft.plugins import with_plugins
 from weft.tasks.mistakes import refuse_mistakes
 from weft.tasks.options import TrainOptions
 
@@ -123,7 +124,8 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     if outcome.stopped_by == "signal":
         if as_json:
             write_event({"event": "stopped", **event})
-        typer.echo(f"Stopped and saved at step {progress.step}. Go on with:  weft resume {run.path}", err=True)
+        again = with_plugins(f"weft resume {run.path}")
+        typer.echo(f"Stopped and saved at step {progress.step}. Resume with:  {again}", err=True)
         sys.exit(130)
     config = run.read_config()
     task, model = config["task"], ModelConfig.from_config(config["model"])
@@ -139,10 +141,10 @@ def finish(run: RunDirectory, outcome: Outcome, *, as_json: bool) -> None:
     told = words.result(progress.best, metrics)
     typer.echo(f"Done in {_elapsed():.0f} s: {told}, in {run.path}", err=True)
     page = _report(run)
-    more = f"  ·  weft resume {run.path} --minutes 5" if model.learned_in_steps else ""
-    then = [f"weft export {run.path} DIR"] if can_be_exported(model) else []
+    more = "  ·  " + with_plugins(f"weft resume {run.path} --minutes 5") if model.learned_in_steps else ""
+    then = [with_plugins(f"weft export {run.path} DIR")] if can_be_exported(model) else []
     then += [] if page is None else [f"open {page}"]
-    tried = f"Try:  {find_use(model, task)[1].first.format(path=run.path)}{more}"
+    tried = f"Try:  {find_use(model, task)[1].command(run.path)}{more}"
     typer.echo("\n      ".join(filter(None, [tried, "  ·  ".join(then)])), err=True)
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.comparison.columns import NAMES, amount, metric_title
+from weft.comparison.columns import amount
 from weft.comparison.result import Comparison
 from weft.comparison.rows import curve_of
 from weft.pages.charts import Bar, Dot, colour_of, dash_of
@@ -81,7 +81,7 @@ def length_curves(result: Comparison) -> tuple[str, list[Curve]]:
         for place, row in enumerate(result.rows)
         if table and row["model"] in table[0][2:]
     ]
-    return NAMES.get(measure, "exact matches"), found
+    return result.words.metric(measure).title, found
 
 
 def _smoothed(points: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
@@ -95,7 +95,7 @@ def measures_of(result: Comparison) -> list[MetricBars]:
     """Quality, seconds, peak memory, parameters and operations, as far as they are known."""
     digits = "{:.2f}" if result.metric == "bleu" else "{:.4f}"
     wanted = (
-        (result.metric, metric_title(result.rows, result.metric), 1.0, digits.format),
+        (result.metric, result.title, 1.0, digits.format),
         ("seconds", "seconds", 1.0, "{:.1f}".format),
         ("peak_memory", "peak memory, MB", 2**20, "{:,.0f}".format),
         ("parameters", "parameters", 1.0, amount),

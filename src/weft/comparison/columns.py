@@ -6,25 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft.comparison.rows import Row
+from weft.tasks.words import Metric
 
-NAMES = {
-    "bleu": "BLEU",
-    "f1": "F1",
-    "accuracy": "accuracy",
-    "micro_f1": "micro F1",
-    "macro_f1": "macro F1",
-    "spearman": "Spearman",
-    "bits_per_byte": "bits per byte",
-    "test_loss": "loss",
-    "validation_loss": "loss",
-}
 PLACES = {"test": "on test", "validation": "held out"}
 
 
-def metric_title(rows: Sequence[Row], metric: str) -> str:
+def metric_title(rows: Sequence[Row], metric: Metric) -> str:
     """`bits per byte, held out`: the measure and what it was measured on."""
     where = next((row["measured_on"] for row in rows if "measured_on" in row), "validation")
-    return f"{NAMES[metric]}, {PLACES[where]}"
+    return f"{metric.title}, {PLACES[where]}"
 
 
 def amount(value: float | None) -> str:
@@ -53,21 +43,21 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 
 
-def _shown(rows: Sequence[Row], metric: str) -> list[tuple[str, str, Callable[[Any], str]]]:
+def _shown(rows: Sequence[Row], name: str, metric: Metric) -> list[tuple[str, str, Callable[[Any], str]]]:
     """Quality, then what is known of any row."""
-    quality = (metric, metric_title(rows, metric), _number("{:.2f}" if metric == "bleu" else "{:.4f}"))
-    others = [c for c in _COLUMNS if c[0] != metric and any(row.get(c[0]) is not None for row in rows)]
+    quality = (name, metric_title(rows, metric), _number("{:.2f}" if name == "bleu" else "{:.4f}"))
+    others = [c for c in _COLUMNS if c[0] != name and any(row.get(c[0]) is not None for row in rows)]
     return [quality, *others]
 
 
-def titles(rows: Sequence[Row], metric: str) -> list[str]:
+def titles(rows: Sequence[Row], name: str, metric: Metric) -> list[str]:
     """Above the columns."""
-    return ["model", *(title for _, title, _ in _shown(rows, metric)), ""]
+    return ["model", *(title for _, title, _ in _shown(rows, name, metric)), ""]
 
 
-def cells(rows: Sequence[Row], metric: str, best: str | None) -> Iterator[list[str]]:
+def cells(rows: Sequence[Row], name: str, metric: Metric, best: str | None) -> Iterator[list[str]]:
     """A list for each row; one without a result says how it stands."""
-    columns = _shown(rows, metric)
+    columns = _shown(rows, name, metric)
     for row in rows:
         told = [form(row.get(key)) for key, _, form in columns]
         if row["status"] != "finished":

@@ -7,7 +7,6 @@ from typing import Any
 
 from weft.checkpoints.files import write_whole
 from weft.comparison.charts import curves_of, length_curves, measures_of, quality_over_seconds
-from weft.comparison.columns import metric_title
 from weft.comparison.result import Comparison
 from weft.pages.axes import span, spread
 from weft.pages.charts import colour_of
@@ -54,7 +53,7 @@ def write_chart(result: Comparison, path: Path) -> None:
 
 def _over_seconds(axis: Any, result: Comparison) -> None:
     dots = quality_over_seconds(result)
-    title = metric_title(result.rows, result.metric)
+    title = result.title
     axis.set(xlabel="seconds, all in all", ylabel=title)
     if not dots:
         return

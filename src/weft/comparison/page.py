@@ -6,7 +6,6 @@ import html
 from collections.abc import Sequence
 
 from weft.comparison.charts import Curve, MetricBars, curves_of, length_curves, measures_of, quality_over_seconds
-from weft.comparison.columns import metric_title
 from weft.comparison.result import Comparison
 from weft.comparison.variants import told
 from weft.pages import Line, bars, beside, dot_chart, key, line_chart, table
@@ -23,7 +22,7 @@ def page(result: Comparison) -> str:
     """The page as text, from the rows and the logs of the runs."""
     shown, curves = curves_of(result)
     best = f" The best is <b>{html.escape(result.best)}</b>." if result.best else ""
-    title = html.escape(metric_title(result.rows, result.metric))
+    title = html.escape(result.title)
     body = f"""<p>{len(result.rows)} variants of one {html.escape(result.task)} run on the same data and split, judged
 by {title}.{best}</p>
 {result.html_table()}
@@ -106,5 +105,5 @@ def _over_seconds(result: Comparison) -> str:
     dots = quality_over_seconds(result)
     if len(dots) < 2:
         return ""
-    title = metric_title(result.rows, result.metric)
+    title = result.title
     return f"<h2>{html.escape(title)} over seconds</h2>\n{dot_chart(dots, across='seconds, all in all', up=title)}\n"

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.comparison.columns import cells, titles
+from weft.comparison.columns import cells, metric_title, titles
 from weft.comparison.rows import Row, best_of, deciding_metric
 from weft.pages import table
+from weft.tasks.task import find_task
+from weft.tasks.words import Words
 
 
 @dataclass(frozen=True)
@@ -21,14 +23,24 @@ class Comparison:
     rows: list[Row] = field(default_factory=list)
 
     @property
+    def words(self) -> Words:
+        """What the task says of itself."""
+        return find_task(self.task).words
+
+    @property
+    def title(self) -> str:
+        """The deciding metric and what it was measured on."""
+        return metric_title(self.rows, self.words.metric(self.metric))
+
+    @property
     def metric(self) -> str:
         """The measure that decides."""
-        return deciding_metric(self.rows)
+        return deciding_metric(self.rows, self.words)
 
     @property
     def best(self) -> str | None:
         """The name of the variant that does best; None if none is finished."""
-        return best_of(self.rows, self.metric)
+        return best_of(self.rows, self.metric, self.words.metric(self.metric))
 
     @property
     def failed(self) -> list[Row]:
@@ -47,7 +59,8 @@ class Comparison:
 
     def table(self) -> list[list[str]]:
         """Titles, then the cells of each row, as text."""
-        return [titles(self.rows, self.metric), *cells(self.rows, self.metric, self.best)]
+        about = (self.metric, self.words.metric(self.metric))
+        return [titles(self.rows, *about), *cells(self.rows, *about, self.best)]
 
     def by_length(self) -> tuple[str, list[list[str]]]:
         """What translations were measured by, and a table: a line for each length of sources, a column for each model.

@@ -11,19 +11,9 @@ from weft.checkpoints.files import read_lines
 from weft.checkpoints.status import run_status
 from weft.comparison.outcome import read_outcome
 from weft.comparison.trials import Trial
+from weft.tasks.words import Metric, Words
 
 Row = dict[str, Any]
-METRICS = {  # what decides, the first that was measured; whether more is better
-    "bleu": True,
-    "f1": True,
-    "accuracy": True,
-    "micro_f1": True,
-    "macro_f1": True,
-    "spearman": True,
-    "bits_per_byte": False,
-    "test_loss": False,
-    "validation_loss": False,
-}
 
 
 def row_of(order: Trial, out: Path, reason: str = "") -> Row:
@@ -52,21 +42,22 @@ def row_of(order: Trial, out: Path, reason: str = "") -> Row:
     return row | {name: value for name, value in found.items() if name not in row}
 
 
-def deciding_metric(rows: Sequence[Row]) -> str:
-    """The measure that all finished variants have and that says most about the task."""
+def deciding_metric(rows: Sequence[Row], words: Words) -> str:
+    """The metric that all finished variants have and that says most about the task, by what the task says of itself."""
     finished = [row for row in rows if row["status"] == "finished"]
-    return next((name for name in METRICS if finished and all(name in row for row in finished)), "validation_loss")
+    wanted = words.deciding_metrics()
+    return next((name for name in wanted if finished and all(name in row for row in finished)), "validation_loss")
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def best_of(rows: Sequence[Row], metric: str) -> str | None:
+def best_of(rows: Sequence[Row], name: str, metric: Metric) -> str | None:
     """The name of the best one; of equals the one with the lower held-out loss, then the first."""
-    finished = [row for row in rows if row["status"] == "finished" and _is_number(row.get(metric))]
-    sign = -1 if METRICS[metric] else 1
-    ranked = sorted(finished, key=lambda row: (sign * row[metric], row.get("validation_loss", 0.0)))
+    finished = [row for row in rows if row["status"] == "finished" and _is_number(row.get(name))]
+    sign = -1 if metric.more_is_better else 1
+    ranked = sorted(finished, key=lambda row: (sign * row[name], row.get("validation_loss", 0.0)))
     return ranked[0]["model"] if ranked else None
 
 

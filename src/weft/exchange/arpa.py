@@ -93,7 +93,7 @@ def import_arpa(path: Path, out: str | Path) -> dict[str, Any]:
         run.write_config({"task": task.name, "model": config.to_dict(), "origin": origin})
         tokenizer.save(run.tokenizer_file)
         write_tensors(folder / "model.safetensors", model.state_dict())
-        write_text(folder / "README.md", run_readme(Path(out), use.first.format(path=out), exportable=False))
+        write_text(folder / "README.md", run_readme(Path(out), use.command(out), exportable=False))
     return {
         "run": str(out),
         "source": str(path),

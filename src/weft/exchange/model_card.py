@@ -22,7 +22,7 @@ def imported_readme(path: Path, source: str, converter: Converter, use: Use) -> 
 
 A model imported by Weft from `{source}`, where it is written as {converter.name}. Its sizes are in `config.json`.
 
-    {use.first.format(path=path)}{more}
+    {use.command(path)}{more}
 
 It was not trained here, so there is nothing to resume.
 """

@@ -67,7 +67,7 @@ def import_vectors(source: Path, out: Path) -> dict[str, Any]:
         RunDirectory(beside).write_config({"task": task.name, "model": config.to_dict(), "origin": origin})
         WordList(found.words, np.zeros(len(found.words), dtype=np.int64)).save(beside)
         write_tensors(beside / "model.safetensors", weights)
-        command = use.first.format(path=out)
+        command = use.command(out)
         write_text(beside / "README.md", f"# {out.name}\n\nWord vectors from `{source.name}`.\n\n    {command}\n")
     return {
         "run": str(out),

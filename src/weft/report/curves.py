@@ -12,18 +12,10 @@ from weft.report.run_files import RunFiles
 
 ROWS = 40  # of a table behind a chart
 STRETCHES = 120  # points of a line that is smoothed
-OTHERS = {  # measured beside the loss
-    "bits_per_byte": "bits per byte",
-    "accuracy": "accuracy",
-    "macro_f1": "macro F1",
-    "micro_f1": "micro F1",
-    "exact_match": "exact matches",
-    "spearman": "Spearman",
-    "pearson": "Pearson",
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "masked_accuracy": "right words",
-}
+OTHERS = (  # metrics that have a curve beside the loss, where they are measured while training; then those of the task
+    *("bits_per_byte", "accuracy", "macro_f1", "micro_f1", "exact_match", "spearman", "pearson", "bleu", "chrf"),
+    "masked_accuracy",
+)
 
 
 def curves(files: RunFiles) -> str:
@@ -65,7 +57,8 @@ def _losses(files: RunFiles, at: Callable[[dict[str, Any]], float], across: str,
 def _others(files: RunFiles) -> str:
     """What else was measured on what was held out, if it was measured more than once."""
     drawn = []
-    for name, title in OTHERS.items():
+    for name in dict.fromkeys((*OTHERS, *files.words.matter)):
+        title = files.words.metric(name).title
         points = [
             (float(check["step"]), _number(check.get(key)))
             for check in files.checks

@@ -17,7 +17,7 @@ def commands(files: RunFiles) -> str:
     """To use, measure, resume, look inside, export: to be copied into a terminal."""
     config, path = ModelConfig.from_config(files.config["model"]), shlex.quote(str(files.path))
     lines = [
-        (find_use(config, files.task)[1].first.format(path=path), "use it"),
+        (find_use(config, files.task)[1].command(path), "use it"),
         (f"weft evaluate {path}", "measure it again"),
     ]
     if files.status.state != "finished":

@@ -6,6 +6,7 @@ import html
 from typing import Any
 
 from weft.report.run_files import RunFiles
+from weft.tasks.words import Metric
 
 RISEN = 1.005  # a loss above the best by more than this has risen
 NAMES = {
@@ -25,7 +26,6 @@ NAMES = {
     "loss": ("nats", "the loss, less is better"),
     "words": ("words", "that are frequent enough to have a vector"),
 }
-SHARES = ("accuracy", "exact_match", "masked_accuracy", "spans_accuracy")
 MOST = 3
 
 
@@ -35,7 +35,10 @@ def summary(files: RunFiles) -> str:
     if not files.metrics:
         return told + "<p>Nothing was measured yet.</p>\n"
     meanings = NAMES | dict(files.words.meanings)
-    tiles = "".join(_tile(name, value, meanings[name]) for name, value in _numbers(files)[:MOST])
+    tiles = ""
+    for name, value in _numbers(files)[:MOST]:
+        metric = files.words.metric(name)
+        tiles += _tile(value, metric, meanings.get(name, (metric.title, "")))
     where = {"test": "the test data, which nothing was chosen by", "validation": "what was held out of the data"}
     on = where.get(files.metrics["measured_on"], files.metrics["measured_on"])
     notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in _notes(files))
@@ -74,11 +77,11 @@ def _numbers(files: RunFiles) -> list[tuple[str, float | None]]:
     return [(name, found[name]) for name in files.words.matter if name in found]
 
 
-def _tile(name: str, value: float | None, told: tuple[str, str]) -> str:
+def _tile(value: float | None, metric: Metric, told: tuple[str, str]) -> str:
     title, meaning = told
     if value is None:
         shown = "∞"
-    elif name in SHARES:
+    elif metric.is_share:
         shown = f"{value:.1%}"
     else:
         shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 1 else f"{value:.3f}"

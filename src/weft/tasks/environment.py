@@ -14,6 +14,7 @@ import torch
 
 from weft import __version__
 from weft.errors import DataError
+from weft.plugins import with_plugins
 
 BEST_WEIGHTS = "the weights with the best validation result"
 
@@ -35,14 +36,17 @@ def environment() -> dict[str, Any]:
 
 def run_readme(path: Path, use: str, *, exportable: bool, kept: str = BEST_WEIGHTS) -> str:
     """The exact commands to continue with this run."""
-    export = f"\n    weft export {path} DIR  # take it to Hugging Face" if exportable else ""
+    resume, evaluate, export = (
+        with_plugins(f"weft {words}") for words in (f"resume {path}", f"evaluate {path}", f"export {path} DIR")
+    )
+    away = f"\n    {export}  # take it to Hugging Face" if exportable else ""
     return f"""# {path.name}
 
 A model trained by Weft. What it was made of is in `config.json`, how it went in `metrics.jsonl`.
 
     {use}
-    weft resume {path}      # continue, if it was interrupted
-    weft evaluate {path}    # measure it again{export}
+    {resume}      # continue, if it was interrupted
+    {evaluate}    # measure it again{away}
 
 `model.safetensors` holds {kept}.
 """

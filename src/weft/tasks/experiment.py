@@ -397,7 +397,7 @@ class Experiment(ABC):
         model = self.config.model
         told = {} if self.kept is None else {"kept": self.kept}
         use = find_use(model, self.task_name)[1]
-        return run_readme(path, use.first.format(path=path), exportable=can_be_exported(model), **told)
+        return run_readme(path, use.command(path), exportable=can_be_exported(model), **told)
 
     # -- what is said of it -------------------------------------------------------------------
 

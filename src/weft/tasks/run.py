@@ -303,7 +303,7 @@ class Run:
 
     def _use(self) -> str:
         """The command to try first with it."""
-        return find_use(self.model_config)[1].first.format(path=self.directory.path)
+        return find_use(self.model_config)[1].command(self.directory.path)
 
     def check_looks(self) -> None:
         """Refuse a model that does not look at images."""

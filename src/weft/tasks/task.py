@@ -242,7 +242,7 @@ def task_of_model(config: ModelConfig) -> str:
 def first_use(name: str, path: object) -> str:
     """The command to try first with a run that is used so."""
     uses = (use for task in _all() for use in task.words.uses.values())
-    return next(use for use in uses if use.name == name).first.format(path=path)
+    return next(use for use in uses if use.name == name).command(path)
 
 
 def task_of(paths: Sequence[str], columns: Collection[str] = ()) -> str:

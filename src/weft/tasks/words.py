@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from weft.plugins import with_plugins
+
 Plan = dict[str, Any]
 SCORES = {  # in the order in which they are shown
     "bleu": "BLEU {:.2f}",
@@ -22,6 +24,40 @@ SCORES = {  # in the order in which they are shown
     "spearman": "Spearman {:.4f}",
     "pearson": "Pearson {:.4f}",
     "calibration_error": "calibration error {:.4f}",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that says how good a model is.
+
+    title             what people call it
+    more_is_better    else less is
+    is_share          shown in per cent where there is room
+    """
+
+    title: str
+    more_is_better: bool = True
+    is_share: bool = False
+
+
+METRICS = {
+    "bleu": Metric("BLEU"),
+    "chrf": Metric("chrF"),
+    "f1": Metric("F1"),
+    "accuracy": Metric("accuracy", is_share=True),
+    "macro_f1": Metric("macro F1"),
+    "micro_f1": Metric("micro F1"),
+    "exact_match": Metric("exact matches", is_share=True),
+    "spearman": Metric("Spearman"),
+    "pearson": Metric("Pearson"),
+    "masked_accuracy": Metric("right words", is_share=True),
+    "spans_accuracy": Metric("right tokens", is_share=True),
+    "calibration_error": Metric("calibration error", more_is_better=False),
+    "bits_per_byte": Metric("bits per byte", more_is_better=False),
+    "perplexity": Metric("perplexity", more_is_better=False),
+    "test_loss": Metric("loss", more_is_better=False),
+    "validation_loss": Metric("loss", more_is_better=False),
 }
 
 
@@ -44,6 +80,10 @@ class Use:
     more: str | None = None
     trained: bool = True
 
+    def command(self, path: object) -> str:
+        """The first command for this run, with the plugins that it needs."""
+        return with_plugins(self.first.format(path=path))
+
 
 class Words(ABC):
     """Of one task.
@@ -54,6 +94,9 @@ class Words(ABC):
     read      what is counted while it learns
     speed     the same, for a clock: so many a second
     matter    metrics in the order in which they matter
+    deciding  metrics that say which of several models is better, the first that all have; None: those that matter.
+              The loss comes after them
+    metrics   what is to be known of metrics that only this task has
     learned   what is learned from, with its verb: "text is", "examples are"
     meanings  title and meaning of metrics that are not the usual ones, for a report
     """
@@ -64,6 +107,8 @@ class Words(ABC):
     read: ClassVar[str]
     speed: ClassVar[str] = "tokens"
     matter: ClassVar[tuple[str, ...]]
+    deciding: ClassVar[tuple[str, ...] | None] = None
+    metrics: ClassVar[Mapping[str, Metric]] = {}
     learned: ClassVar[tuple[str, str]] = ("text", "is")
     meanings: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
@@ -116,6 +161,14 @@ class Words(ABC):
             return ""
         told = SCORES[name].format(metrics[name]) if name in SCORES else f"{name.replace('_', ' ')} {metrics[name]:.4f}"
         return f"{told} on {metrics['measured_on']}"
+
+    def metric(self, name: str) -> Metric:
+        """What is to be known of a metric; one that nobody describes goes by its name, and more of it is better."""
+        return self.metrics.get(name) or METRICS.get(name) or Metric(name.replace("_", " "))
+
+    def deciding_metrics(self) -> tuple[str, ...]:
+        """Those by which models are compared, the most important first."""
+        return (*(self.matter if self.deciding is None else self.deciding), "test_loss", "validation_loss")
 
     def numbers(self, found: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
         """What was measured on the best weights, and what follows from it."""

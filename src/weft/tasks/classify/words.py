@@ -22,7 +22,7 @@ class ClassifyWords(Words):
         )
     }
     unit, read, speed = "nats per example", "examples read", "texts"
-    matter = ("accuracy", "macro_f1", "micro_f1", "exact_match", "spearman", "pearson", "calibration_error")
+    matter = ("accuracy", "micro_f1", "macro_f1", "exact_match", "spearman", "pearson", "calibration_error")
     learned = ("examples", "are")
 
     def data(self, plan: Plan) -> str:

@@ -17,6 +17,7 @@ class EmbedWords(Words):
     }
     unit, read, speed = "nats per example", "words read", "words"
     matter = ("loss", "words")
+    deciding = ()
 
     def data(self, plan: Plan) -> str:
         tested = f", {plan['test_tokens']:,} are for the test at the end" if "test_tokens" in plan else ""

@@ -35,6 +35,7 @@ class FillWords(Words):
     }
     unit, read, speed = "nats", "questions answered", "answers"
     matter = ("masked_accuracy", "spans_accuracy", "loss")
+    deciding = ()  # hidden words differ between objectives; the loss is that of training
 
     def data(self, plan: Plan) -> str:
         return f"{text_data(plan)}\nAsking for: {', '.join(plan['tasks'])}."

@@ -1,0 +1,5 @@
+"""Plugins that WEFT_PLUGINS names are loaded before the suites are collected, so that each suite finds what they add."""
+
+from weft.plugins import load_all
+
+load_all()
