@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from weft import config as settings  # noqa: E402
 from weft.config import Choice, Config  # noqa: E402
-from weft.index import FILE, PLAIN  # noqa: E402
+from weft.index import FILE, PLAIN, modules  # noqa: E402
 from weft.models import ModelConfig  # noqa: E402
 from weft.models.presets import presets  # noqa: E402
 from weft.tasks.names import task_names  # noqa: E402
@@ -110,6 +110,7 @@ def make() -> str:
         "tasks": tasks,
         "told": {Path(name).suffix or name: task_of([name]) for name in NAMES},
         "claims": list(claims()),
+        "modules": modules(),
     }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 

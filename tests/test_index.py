@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -168,6 +169,24 @@ def test_stand_ins_have_the_defaults_of_the_real_ones():
             except ValueError:
                 continue
             assert stand_ins()["ModelConfig"].from_config(fields).to_dict() == expected
+
+
+def test_a_new_file_in_the_package_is_found_before_the_index_is_made_anew(tmp_path):
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    kind = (
+        "from weft.blocks.attention import SoftmaxConfig\n\nclass MineConfig(SoftmaxConfig, kind='mine'):\n    pass\n"
+    )
+    (tmp_path / "src" / "weft" / "blocks" / "attention" / "mine.py").write_text(kind)
+    words = ["inspect", "gpt-tiny", "--set", "model.attention.kind=mine", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=SAME | {"PYTHONPATH": str(tmp_path / "src")},
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_plugin_has_names_that_the_index_does_not_know(tmp_path):

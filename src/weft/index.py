@@ -25,12 +25,21 @@ from weft.plugins import GROUP, LOADED
 from weft.registry import Registry
 
 FILE = Path(__file__).with_name("index.json")
+HOMES = ("blocks", "models", "tasks", "text", "training")
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "None": type(None)}
 
 
 def is_enough() -> bool:
-    """Whether the index knows all there is, and is quicker to ask: no plugin adds to it, and torch is not there yet."""
-    return "torch" not in sys.modules and not LOADED and not entry_points(group=GROUP)
+    """Whether the index knows all there is, and is quicker to ask: no plugin and no new module adds to it, and torch is
+    not there yet."""
+    plain = "torch" not in sys.modules and not LOADED and not entry_points(group=GROUP)
+    return plain and index()["modules"] == modules()
+
+
+def modules() -> list[str]:
+    """The files in which a kind, family, tokenizer or task can be registered."""
+    here = FILE.parent
+    return sorted(path.relative_to(here).as_posix() for home in HOMES for path in (here / home).rglob("*.py"))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Plugins that WEFT_PLUGINS names are loaded before the suites are collected, so that each suite finds what they add."""
+"""Plugins that WEFT_PLUGINS names are loaded before the suites are collected: each suite finds what they add."""
 
 from weft.plugins import load_all
 

@@ -69,7 +69,7 @@ def a_run_says_what_it_is_and_how_good(task, words, folder):
     assert told or not any(name in last for name in task.words.matter)
     settings = {key: value for key, value in config.items() if key not in ("task", "format", "plugins")}
     assert read_settings(settings | {"task": task.name}, "run").to_dict() == settings
-    first = find_use(run.model_config, task.name)[1].command("run")
+    first = find_use(run.model_config, task.name)[1].first.format(path="run")
     assert first in (folder / "run" / "README.md").read_text()
     page = (folder / "run" / "report.html").read_text()
     assert task.name in page

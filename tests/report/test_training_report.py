@@ -240,7 +240,7 @@ def test_a_report_changes_nothing_of_the_run(tmp_path, monkeypatch):
     """The same bytes with and without one, and after a resume."""
     (tmp_path / "a.txt").write_text(make_text(1500))
     run_weft(*generator_command("a.txt", "with", 8, *EVERY), cwd=tmp_path)
-    monkeypatch.setattr("weft.report.training.shown", None)
+    monkeypatch.setattr("weft.report.training.collect_examples", None)
     monkeypatch.setattr("weft.report.training.training_report", None)
     run_weft(*generator_command("a.txt", "without", 8, *EVERY), cwd=tmp_path)
     assert not (tmp_path / "without" / "report.html").exists()
@@ -263,8 +263,8 @@ def test_examples_are_made_anew_for_new_weights_alone(tmp_path, monkeypatch):
     file = tmp_path / "run" / "examples.json"
     first = json.loads(file.read_text())
     made = []
-    real = training.shown
-    monkeypatch.setattr(training, "shown", lambda run: made.append(run) or real(run))
+    real = training.collect_examples
+    monkeypatch.setattr(training, "collect_examples", lambda run: made.append(run) or real(run))
     write_report("run")
     assert not made
     run_weft("resume", "run", "--steps", "4", cwd=tmp_path)

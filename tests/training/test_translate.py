@@ -115,7 +115,9 @@ def test_a_test_at_the_end_is_searched_for_with_beams(folder, monkeypatch):
 
     beam_search = text_to_text.beam_search
     monkeypatch.setattr(text_to_text, "beam_search", watched)
-    monkeypatch.setattr("weft.report.training.shown", lambda _: {})  # examples for its page are searched for too
+    monkeypatch.setattr(
+        "weft.report.training.collect_examples", lambda _: {}
+    )  # examples for its page are searched for too
     event = read_last_event(
         run_weft(*translator_command("pairs.tsv", "tested", 3, "--test", "test.tsv"), "--json", cwd=folder)
     )
