@@ -143,7 +143,7 @@ def test_a_model_that_does_not_say_is_refused():
         pass
 
     for asked in (Silent(None).place_grids, Silent(None).pixels_read):
-        with pytest.raises(UnsupportedError, match="Silent does not say"):
+        with pytest.raises(UnsupportedError, match="Silent does not define"):
             asked(8, 8)
 
 

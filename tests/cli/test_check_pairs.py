@@ -59,9 +59,9 @@ def test_texts_stay_texts(desk):
     for name in ("a.txt", "b.txt", "c.md", "d.log"):
         (desk / name).write_text("Once upon a time there was a text. " * 20)
     for names in (("a.txt", "b.txt"), ("a.txt", "train.en"), ("c.md", "d.log"), ("train.en",)):
-        assert "Held out" in words(run_weft("check", *names, cwd=desk)), names
-    assert "Held out" in words(run_weft("check", "generate", "train.en", "train.de", cwd=desk))
-    assert "Held out" in words(run_weft("check", "fill", "train.en", "train.de", cwd=desk))
+        assert "Validation" in words(run_weft("check", *names, cwd=desk)), names
+    assert "Validation" in words(run_weft("check", "generate", "train.en", "train.de", cwd=desk))
+    assert "Validation" in words(run_weft("check", "fill", "train.en", "train.de", cwd=desk))
 
 
 def test_packed_files_with_empty_lines(desk):

@@ -136,7 +136,7 @@ def test_the_embedded_table(tmp_path):
 def test_the_task_may_be_said_first(desk):
     assert "Labels: none (filling in needs none)" in words(run_weft("check", "fill", "train.csv", cwd=desk))
     raw = words(run_weft("check", "generate", "train.csv", cwd=desk))
-    assert "1 file: train.csv" in raw and "Held out" in raw
+    assert "1 file: train.csv" in raw and "Validation" in raw
     (desk / "comma.txt").write_text((desk / "train.csv").read_text())
     assert "1 file: comma.txt" in words(run_weft("check", "comma.txt", cwd=desk))
     assert "Labels: 2 classes" in words(run_weft("check", "classify", "comma.txt", cwd=desk))

@@ -75,7 +75,7 @@ def test_narrow_and_wide_terminals(monkeypatch, columns):
 def test_a_terminal_that_wants_none_gets_plain_lines(monkeypatch, clock, env):
     out = shown(monkeypatch, Terminal(), **env)
     assert "\x1b" not in out and "\r" not in out
-    assert "learning the vocabulary …\n" in out and "step 2/2  loss 2.5000  held out 2.0000\n" in out
+    assert "learning the vocabulary …\n" in out and "step 2/2  loss 2.5000  validation 2.0000\n" in out
 
 
 @pytest.mark.parametrize("env", [{}, {"FORCE_COLOR": "1"}])

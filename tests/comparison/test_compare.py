@@ -164,7 +164,7 @@ def test_what_a_model_cannot_do_is_found_before(folder):
     result = run_comparison({}, models=("gpt", "bert"))
     assert [row["status"] for row in result.rows] == ["finished", "failed"]
     assert "bert does not continue a text" in result.rows[1]["reason"] and not (folder / "c" / "bert").exists()
-    with pytest.raises(UnsupportedError, match="bert-dropout-0: bert does not go on"):
+    with pytest.raises(UnsupportedError, match="bert-dropout-0: bert does not continue"):
         make_plan(make_trial_spec({"model.dropout": [0, 0.1]}, models=("bert",)), folder / "x", silent)
 
 

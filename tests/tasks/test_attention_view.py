@@ -215,7 +215,7 @@ def test_models_without_attention_are_refused(name, desk, looks):
         ("writer", " ", {}, DataError, "an empty text"),
         ("single", "", {}, DataError, "an empty text"),
         ("translator", "\n", {}, DataError, "an empty text"),
-        ("writer", "IMAGE", {}, DataError, "an image, for a gpt: it goes on with a text"),
+        ("writer", "IMAGE", {}, DataError, "an image, for a gpt: it continues a text"),
         ("single", np.zeros((3, 3)), {}, DataError, "a ndarray, for a bert"),
         ("single", Path("book.txt"), {}, DataError, "for a bert: it reads text"),
         ("vit", "a text", {}, DataError, "reads no text"),

@@ -150,6 +150,10 @@ def main() -> None:
         if not hasattr(error, "format_message") or os.environ.get("WEFT_DEBUG"):
             raise
         if message := error.format_message():  # empty when bare `weft` has shown its help
-            told = "\nthe verb of a task from a plugin needs --plugin FILE.py" if "No such command" in message else ""
+            told = (
+                "\nthe verb of a task from a plugin needs --plugin FILE.py"
+                if message.startswith("No such command") and "Did you mean" not in message
+                else ""
+            )
             typer.echo(f"weft: {message}{told}", err=True)
         sys.exit(2)

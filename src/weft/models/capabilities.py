@@ -155,7 +155,7 @@ DOES: dict[Capability, str] = {  # in words; the first of these that a model has
     EncodesImages: "looks at images",
     ClassifiesText: "reads text and does not write",
     TagsTokens: "reads text and does not write",
-    CausalLM: "goes on with a text",
+    CausalLM: "continues a text",
     FillsMasks: "reads text and does not write",
     EncodesText: "reads text and does not write",
 }

@@ -9,7 +9,7 @@ from weft.models.sites import attentions
 
 
 def what_it_does(config: ModelConfig) -> str:
-    """To say why it does not do something else: "goes on with a text"."""
+    """To say why it does not do something else: "continues a text"."""
     return DOES[config.mostly]
 
 

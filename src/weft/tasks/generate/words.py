@@ -12,7 +12,7 @@ from weft.tasks.words import Plan, Use, Words, loss, text_data, validation_sente
 class GenerateWords(Words):
     """Of a model that continues a text."""
 
-    does = "goes on with a text"
+    does = "continues a text"
     uses: ClassVar[Mapping[str, Use]] = {
         "CausalLM": Use(
             "generate",
