@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     from weft.tasks import Run
 
 AT_ONCE = 64
+_VERBS: list[Callable[..., None]] = []  # of the plugins that are loaded now: in one process, others may have been
 
 
 def add_verbs(app: typer.Typer) -> None:
-    """A command for each task that a plugin has registered and that answers texts."""
+    """A command for each task that a plugin has registered and that answers texts, and for no other plugin's."""
+    app.registered_commands = [one for one in app.registered_commands if one.callback not in _VERBS]
+    _VERBS.clear()
     for name, task in REGISTERED.items():
         if "predict" in vars(task):
-            app.command(name)(_verb(name, inspect.getdoc(task) or ""))
+            verb = _verb(name, inspect.getdoc(task) or "")
+            _VERBS.append(verb)
+            app.command(name)(verb)
 
 
 def _verb(name: str, told: str) -> Callable[..., None]:
